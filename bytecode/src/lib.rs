@@ -1,0 +1,11 @@
+//! Bytes of a `.vmfb` file to a checked module.
+//!
+//! What is here: the archive ([`archive`]), the module definition and its reader and writer ([`definition`], [`parse`],
+//! [`builder`]), the instruction set ([`isa`]) with its decoder, encoder, verifier and disassembler.
+//! What is not here: values, execution and linking; those are `vmfb-vm`.
+#![forbid(unsafe_code)]
+
+pub mod definition;
+mod error;
+
+pub use error::{Error, Result, Status};

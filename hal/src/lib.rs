@@ -1,0 +1,1 @@
+//! What every HAL flavour shares: element types, buffers, buffer views, executables and the executable-library ABI.

@@ -1,0 +1,1 @@
+//! Loader of embedded ELF executables: parse, lay out, relocate, protect, call.

@@ -1,0 +1,1 @@
+//! Loader of VMVX executables, which are bytecode modules themselves.

@@ -1,0 +1,1 @@
+//! Bytes with several owners: aligned allocations, file maps, static and owned bytes, with checked element access.

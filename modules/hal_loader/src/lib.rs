@@ -1,0 +1,1 @@
+//! The hal_loader native module: loads executables and dispatches their functions.

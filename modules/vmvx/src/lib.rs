@@ -1,0 +1,1 @@
+//! The vmvx native module: microkernels of VMVX executables.

@@ -1,0 +1,1 @@
+//! Command-line tools: vm-run, vm-dump.
