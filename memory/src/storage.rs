@@ -1,0 +1,124 @@
+//! Storage: one block of bytes and who owns it. It is never moved, resized or freed while a span refers to it.
+
+use crate::{Error, MemoryAccount, Result};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fs::File;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Alignment of every allocation: compiled kernels use aligned vector accesses of up to 64 bytes.
+pub const BASE_ALIGNMENT: usize = 64;
+
+/// Alignments above a page are charged to the account, as they reserve address space.
+const PAGE: usize = 4096;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of storages alive in this process; a leak test compares it before and after.
+pub fn live_allocations() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// One block of bytes.
+pub(crate) struct Storage {
+    pub(crate) base: NonNull<u8>,
+    pub(crate) length: usize,
+    owner: Owner,
+    charge: Option<(MemoryAccount, u64)>,
+}
+
+/// Who frees the bytes.
+enum Owner {
+    Allocation(Layout),
+    Map { _map: memmap2::Mmap },
+    Vector { _bytes: Vec<u8> },
+    Shared { _bytes: Arc<[u8]> },
+    Static,
+}
+
+// SAFETY: the owner keeps the bytes alive and in place for as long as the storage lives, and all access to them goes through
+// `Span`, which uses atomics on shared bytes; nothing here is tied to a thread.
+unsafe impl Send for Storage {}
+// SAFETY: as above; `&Storage` gives no other access than `Span` does.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// Zeroed bytes at a multiple of `alignment` (at least 64), charged to the account.
+    pub(crate) fn zeroed(length: usize, alignment: usize, account: &MemoryAccount) -> Result<Self> {
+        if !alignment.is_power_of_two() {
+            return Err(Error::BadAlignment(alignment as u64));
+        }
+        let alignment = alignment.max(BASE_ALIGNMENT);
+        let requested = (length as u64).saturating_add(if alignment > PAGE { alignment as u64 } else { 0 });
+        // Zero-length storage still has an address of its own.
+        let layout = Layout::from_size_align(length.max(1), alignment).map_err(|_| Error::OutOfMemory { requested: length as u64 })?;
+        account.charge(requested)?;
+        // SAFETY: the layout has a size of at least one byte.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else {
+            account.refund(requested);
+            return Err(Error::OutOfMemory { requested });
+        };
+        Ok(Self::new(base, length, Owner::Allocation(layout), Some((account.clone(), requested))))
+    }
+
+    /// Takes over a vector; its bytes are never written.
+    pub(crate) fn from_vector(bytes: Vec<u8>) -> Self {
+        let (base, length) = (NonNull::from(bytes.as_slice()).cast(), bytes.len());
+        Self::new(base, length, Owner::Vector { _bytes: bytes }, None)
+    }
+
+    /// Shares bytes that others may read too; they are never written.
+    pub(crate) fn from_shared(bytes: Arc<[u8]>) -> Self {
+        let (base, length) = (NonNull::from(&*bytes).cast(), bytes.len());
+        Self::new(base, length, Owner::Shared { _bytes: bytes }, None)
+    }
+
+    /// Bytes of the program itself; they are never written.
+    pub(crate) fn from_static(bytes: &'static [u8]) -> Self {
+        Self::new(NonNull::from(bytes).cast(), bytes.len(), Owner::Static, None)
+    }
+
+    /// Maps a whole file for reading.
+    pub(crate) fn map(file: &File) -> std::io::Result<Self> {
+        // SAFETY: the map is read with atomic loads only and no slice of it is ever made, so a change of the file by another
+        // process is no data race of ours; that truncation ends the process is stated where maps are offered.
+        let map = unsafe { memmap2::Mmap::map(file)? };
+        let (base, length) = (NonNull::from(&*map).cast(), map.len());
+        Ok(Self::new(base, length, Owner::Map { _map: map }, None))
+    }
+
+    /// Whether the bytes may be written at all.
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self.owner, Owner::Allocation(_))
+    }
+
+    /// The bytes as a slice where nobody can change them: not in allocations, not in maps.
+    pub(crate) fn constant_bytes(&self) -> Option<&[u8]> {
+        match self.owner {
+            Owner::Allocation(_) | Owner::Map { .. } => None,
+            // SAFETY: the owner holds initialised bytes at this base and length, and neither this crate nor their owner
+            // writes them while the storage lives.
+            _ => Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }),
+        }
+    }
+
+    fn new(base: NonNull<u8>, length: usize, owner: Owner, charge: Option<(MemoryAccount, u64)>) -> Self {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        Self { base, length, owner, charge }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        if let Owner::Allocation(layout) = self.owner {
+            // SAFETY: `base` came from `alloc_zeroed` with this layout and is freed once, here.
+            unsafe { dealloc(self.base.as_ptr(), layout) };
+        }
+        if let Some((account, bytes)) = &self.charge {
+            account.refund(*bytes);
+        }
+    }
+}
