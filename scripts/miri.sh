@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs the unit tests of the crates below the loaders under Miri, which finds undefined behaviour in unsafe code.
+# Usage: scripts/miri.sh [PACKAGE...]
+. "$(dirname "${BASH_SOURCE[0]}")/support.sh"
+packages=("$@")
+[ ${#packages[@]} -eq 0 ] && packages=(vmfb-memory vmfb-bytecode vmfb-vm vmfb-module-hal-loader)
+
+if ! cargo +nightly miri --version >/dev/null 2>&1; then
+  command -v rustup >/dev/null && rustup toolchain install nightly --profile minimal --component miri --component rust-src
+fi
+if ! cargo +nightly miri --version >/dev/null 2>&1; then
+  missing "Miri" "rustup toolchain install nightly --profile minimal --component miri --component rust-src"
+  finish
+fi
+
+# Tests read files and clocks; interpreted code is slow, so that property tests try fewer cases.
+export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check}"
+export PROPTEST_CASES=${PROPTEST_CASES:-4}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/miri
+for package in "${packages[@]}"; do
+  say "Miri: $package"
+  try_tests cargo +nightly miri test -p "$package" --lib
+done
+finish
