@@ -5,7 +5,10 @@
 //! What is not here: values, execution and linking; those are `vmfb-vm`.
 #![forbid(unsafe_code)]
 
+pub mod decode;
 pub mod definition;
+pub mod encode;
 mod error;
+pub mod isa;
 
 pub use error::{Error, Result, Status};

@@ -1,0 +1,195 @@
+//! Bytes to ops: the cursor over a function body, and the iterator over its instructions.
+
+use crate::definition::BytecodeVersion;
+use crate::isa::{Op, OpSet, Opcode, PREFIX_F32, PREFIX_F64};
+use crate::{Error, Result};
+
+/// Decodes the instruction at `pc` and returns it with the pc of the next one.
+///
+/// Errors carry no position; the caller knows function and pc.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an opcode that bytecode of this version does not have and for list padding that is not zero; OUT_OF_RANGE
+/// for an instruction that runs past the end of the body.
+pub fn decode_op(body: &[u8], pc: u32, version: BytecodeVersion) -> Result<(Op<'_>, u32)> {
+    let mut cursor = Cursor::new(body, pc as usize, version);
+    let op = Op::decode(&mut cursor)?;
+    Ok((op, cursor.pc()?))
+}
+
+/// An instruction and its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction<'a> {
+    /// Byte offset in the function.
+    pub pc: u32,
+    /// Byte offset of what follows.
+    pub next: u32,
+    /// The instruction.
+    pub op: Op<'a>,
+}
+
+/// The instructions of a function body in address order; ends after the first error.
+///
+/// Bodies of 13.0 end with zero bytes that are no instructions: the iterator stops after the last terminator that only zeros follow.
+#[derive(Clone, Debug)]
+pub struct Instructions<'a> {
+    cursor: Cursor<'a>,
+    end: BodyEnd,
+    after_terminator: bool,
+    failed: bool,
+}
+
+impl<'a> Instructions<'a> {
+    /// The instructions of the body.
+    pub fn new(body: &'a [u8], version: BytecodeVersion) -> Self {
+        let end = BodyEnd::new(body, version);
+        Self { cursor: Cursor::new(body, 0, version), end, after_terminator: false, failed: false }
+    }
+
+    /// The bytes behind the last instruction (zeros in 13.0, none in later versions); whole once the iterator has ended.
+    pub fn padding(&self) -> usize {
+        self.cursor.body.len().saturating_sub(self.cursor.position)
+    }
+
+    fn step(&mut self) -> Result<Instruction<'a>> {
+        let pc = self.cursor.pc()?;
+        let op = Op::decode(&mut self.cursor).map_err(|mut error| {
+            error.pc = Some(pc);
+            error
+        })?;
+        self.after_terminator = op.is_terminator();
+        Ok(Instruction { pc, next: self.cursor.pc()?, op })
+    }
+}
+
+impl<'a> Iterator for Instructions<'a> {
+    type Item = Result<Instruction<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || self.end.reached(self.cursor.position, self.after_terminator) {
+            return None;
+        }
+        let result = self.step();
+        self.failed = result.is_err();
+        Some(result)
+    }
+}
+
+impl std::iter::FusedIterator for Instructions<'_> {}
+
+/// Where the instructions of a body end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyEnd {
+    /// Length of the body.
+    length: usize,
+    /// From here on an instruction can only follow if no terminator went before.
+    zeros: usize,
+}
+
+impl BodyEnd {
+    pub(crate) fn new(body: &[u8], version: BytecodeVersion) -> Self {
+        let length = body.len();
+        // In 13.0 a block cannot begin in the zeros at the end: it would lack a terminator, since opcode 0 is none.
+        let zeros = if version.has_block_markers() { length } else { body.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1) };
+        Self { length, zeros }
+    }
+
+    #[inline]
+    pub(crate) fn reached(self, position: usize, after_terminator: bool) -> bool {
+        position >= self.length || (position >= self.zeros && after_terminator)
+    }
+}
+
+/// A position in a function body.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    body: &'a [u8],
+    position: usize,
+    version: BytecodeVersion,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(body: &'a [u8], position: usize, version: BytecodeVersion) -> Self {
+        Self { body, position, version }
+    }
+
+    /// A cursor for operands that are the same in every version.
+    pub(crate) fn unversioned(body: &'a [u8], position: usize) -> Self {
+        Self::new(body, position, BytecodeVersion::V17)
+    }
+
+    pub(crate) fn version(&self) -> BytecodeVersion {
+        self.version
+    }
+
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The position as a pc.
+    pub(crate) fn pc(&self) -> Result<u32> {
+        u32::try_from(self.position).map_err(|_| Error::out_of_range("the function is longer than 4 GiB"))
+    }
+
+    /// The opcode at the position.
+    #[inline]
+    pub(crate) fn opcode(&mut self) -> Result<Opcode> {
+        let [first] = self.array()?;
+        let (set, byte) = match first {
+            PREFIX_F32 => (OpSet::F32, self.array::<1>()?[0]),
+            PREFIX_F64 => (OpSet::F64, self.array::<1>()?[0]),
+            core => (OpSet::Core, core),
+        };
+        let major = self.version.major();
+        Opcode::find(set, byte, major).ok_or_else(|| crate::isa::unknown_opcode(set, byte, major))
+    }
+
+    /// The next `N` bytes.
+    #[inline(always)]
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.body.get(self.position..).and_then(|rest| rest.first_chunk()) {
+            Some(array) => {
+                self.position += N;
+                Ok(*array)
+            }
+            None => Err(self.past_the_end(N)),
+        }
+    }
+
+    /// The next bytes.
+    #[inline]
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8]> {
+        match self.body.get(self.position..).and_then(|rest| rest.get(..length)) {
+            Some(bytes) => {
+                self.position += length;
+                Ok(bytes)
+            }
+            None => Err(self.past_the_end(length)),
+        }
+    }
+
+    /// A padded list of entries of `N` bytes.
+    #[inline]
+    pub(crate) fn list<const N: usize>(&mut self) -> Result<&'a [[u8; N]]> {
+        if self.position % 2 != 0 && self.array::<1>()? != [0] {
+            return Err(Error::invalid("the padding byte before a list is not zero"));
+        }
+        let count = u16::from_le_bytes(self.array()?);
+        let (entries, _) = self.bytes(usize::from(count) * N)?.as_chunks();
+        Ok(entries)
+    }
+
+    #[cold]
+    fn past_the_end(&self, wanted: usize) -> Error {
+        Error::out_of_range(format!(
+            "the instruction runs past the end of the function: {wanted} bytes wanted at {:#x}, the function has {:#x}",
+            self.position,
+            self.body.len()
+        ))
+    }
+}
