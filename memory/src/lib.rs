@@ -15,4 +15,4 @@ mod storage;
 pub use account::MemoryAccount;
 pub use error::{Error, Result};
 pub use span::Span;
-pub use storage::{BASE_ALIGNMENT, live_allocations};
+pub use storage::{BASE_ALIGNMENT, STORAGE_OVERHEAD, live_allocations};

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Alignment of every allocation: compiled kernels use aligned vector accesses of up to 64 bytes.
 pub const BASE_ALIGNMENT: usize = 64;
 
+/// What a storage costs beside its bytes; charged too, so that many empty allocations are not free.
+pub const STORAGE_OVERHEAD: u64 = 128;
+
 /// Alignments above a page are charged to the account, as they reserve address space.
 const PAGE: usize = 4096;
 
@@ -50,7 +53,8 @@ impl Storage {
             return Err(Error::BadAlignment(alignment as u64));
         }
         let alignment = alignment.max(BASE_ALIGNMENT);
-        let requested = (length as u64).saturating_add(if alignment > PAGE { alignment as u64 } else { 0 });
+        let reserved = if alignment > PAGE { alignment as u64 } else { 0 };
+        let requested = (length as u64).saturating_add(reserved).saturating_add(STORAGE_OVERHEAD);
         // Zero-length storage still has an address of its own.
         let layout = Layout::from_size_align(length.max(1), alignment).map_err(|_| Error::OutOfMemory { requested: length as u64 })?;
         account.charge(requested)?;

@@ -1,0 +1,91 @@
+//! `!hal.buffer`: bytes that devices and kernels use.
+
+use vmfb_memory::{MemoryAccount, Span};
+use vmfb_vm::{Buffer, Error, Handle, Origin, RefObject, Result};
+
+/// Where memory may live and who sees it (bit set).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryType(pub u32);
+
+impl MemoryType {
+    /// Host memory that devices see: what every buffer of this runtime is.
+    pub const HOST_LOCAL: Self = Self(2 | 4 | 16 | 32 | 64);
+}
+
+/// What a buffer may be used for (bit set).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage(pub u32);
+
+impl Usage {
+    /// Everything.
+    pub const ALL: Self = Self(0x1F00_3F03);
+}
+
+/// A HAL buffer: a range of storage.
+#[derive(Debug)]
+pub struct HalBuffer {
+    span: Span,
+    /// Memory type bits.
+    pub memory_type: MemoryType,
+    /// Usage bits.
+    pub usage: Usage,
+}
+
+impl RefObject for HalBuffer {
+    const TYPE_NAME: &'static str = "hal.buffer";
+}
+
+impl HalBuffer {
+    /// A buffer over a span.
+    pub fn new(span: Span) -> Self {
+        Self { span, memory_type: MemoryType::HOST_LOCAL, usage: Usage::ALL }
+    }
+
+    /// New zeroed bytes.
+    pub fn allocate(length: usize, alignment: usize, account: &MemoryAccount) -> Result<Self> {
+        Ok(Self::new(Span::zeroed(length, alignment, account)?))
+    }
+
+    /// The bytes.
+    pub fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.span.len()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.span.is_empty()
+    }
+
+    /// A VM buffer over the same bytes.
+    pub fn storage(&self) -> Buffer {
+        Buffer::new(self.span.clone(), Origin::Host)
+    }
+
+    /// Resolves a range as programs state it: length `u64::MAX` means up to the end. OUT_OF_RANGE names all three numbers.
+    pub fn resolve_range(&self, offset: u64, length: u64) -> Result<(usize, usize)> {
+        let available = self.len() as u64;
+        let rest = available.checked_sub(offset);
+        let length = if length == u64::MAX { rest.unwrap_or(u64::MAX) } else { length };
+        match rest {
+            Some(rest) if length <= rest => Ok((offset as usize, length as usize)),
+            _ => Err(Error::out_of_range(format!(
+                "the range of {length} bytes at offset {offset} does not lie in the buffer of {available} bytes"
+            ))),
+        }
+    }
+}
+
+/// A part of a buffer; the whole range gives the same object.
+pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64) -> Result<Handle<HalBuffer>> {
+    let (offset, length) = buffer.resolve_range(offset, length)?;
+    if offset == 0 && length == buffer.len() {
+        return Ok(buffer.clone());
+    }
+    let span = buffer.span.slice(offset, length)?;
+    Ok(Handle::new(HalBuffer { span, memory_type: buffer.memory_type, usage: buffer.usage }))
+}

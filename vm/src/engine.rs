@@ -1,0 +1,113 @@
+//! Configuration that all modules and stores of one engine share.
+
+use crate::FuelMetering;
+use std::sync::Arc;
+
+/// Whether executables with machine code may be loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NativeCode {
+    /// They may. Machine code can do anything that the process can.
+    #[default]
+    Allow,
+    /// They may not: only VMVX executables load, and a hostile module can do nothing but compute within its limits.
+    Deny,
+}
+
+/// Configuration of an [`Engine`].
+///
+/// **Machine code inside executables is allowed by default**, because almost every compiled module contains some; it can do
+/// anything that the process can. Set [`Config::native_code`] to [`NativeCode::Deny`] for modules that you did not build:
+/// then only VMVX executables load.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) fuel: FuelMetering,
+    pub(crate) native_code: NativeCode,
+    pub(crate) stack_bytes: usize,
+    pub(crate) memory_limit: u64,
+    pub(crate) worker_threads: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { fuel: FuelMetering::Off, native_code: NativeCode::Allow, stack_bytes: 1 << 20, memory_limit: u64::MAX, worker_threads: 1 }
+    }
+}
+
+impl Config {
+    /// The defaults: machine code allowed, no fuel, 1 MiB of VM stack, no memory limit, one thread.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether fuel is counted.
+    #[must_use]
+    pub fn fuel(mut self, metering: FuelMetering) -> Self {
+        self.fuel = metering;
+        self
+    }
+
+    /// Whether executables with machine code may be loaded.
+    #[must_use]
+    pub fn native_code(mut self, native_code: NativeCode) -> Self {
+        self.native_code = native_code;
+        self
+    }
+
+    /// The most that the VM stack of one invocation may hold, in bytes.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// The most memory that the programs of one store may hold, in bytes.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// Threads that work on one dispatch, the calling one included; 1 creates none.
+    #[must_use]
+    pub fn worker_threads(mut self, threads: usize) -> Self {
+        self.worker_threads = threads.max(1);
+        self
+    }
+}
+
+/// Shared configuration. Clones are the same engine; two engines know nothing of each other.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Config>);
+
+impl Engine {
+    /// An engine with the given configuration.
+    pub fn new(config: Config) -> Self {
+        Self(Arc::new(config))
+    }
+
+    /// Whether executables with machine code may be loaded.
+    pub fn native_code(&self) -> NativeCode {
+        self.0.native_code
+    }
+
+    /// Threads that work on one dispatch, the calling one included.
+    pub fn worker_threads(&self) -> usize {
+        self.0.worker_threads
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.0
+    }
+
+    /// Whether both are the same engine.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}

@@ -1,0 +1,205 @@
+//! The error of the runtime: a status, what happened, and where.
+
+use std::fmt;
+use vmfb_bytecode::Status;
+
+/// Result of the runtime.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation failed. One pointer in size.
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    status: Status,
+    message: String,
+    context: Vec<String>,
+    frames: Vec<FrameTrace>,
+}
+
+/// Where in a program an error was raised: one frame of the VM stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameTrace {
+    /// Module name.
+    pub module: String,
+    /// Ordinal of the function in its module.
+    pub function: u32,
+    /// Name of the function where it has one.
+    pub name: Option<String>,
+    /// Byte offset of the instruction in the function.
+    pub pc: u32,
+    /// Source position, `file:line:column`, where the module kept it; innermost first.
+    pub source: Vec<String>,
+}
+
+impl Error {
+    /// A failure with the given status.
+    #[cold]
+    pub fn new(status: Status, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { status, message: message.into(), context: Vec::new(), frames: Vec::new() }))
+    }
+
+    /// INVALID_ARGUMENT.
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Status::InvalidArgument, message)
+    }
+
+    /// OUT_OF_RANGE.
+    #[cold]
+    pub fn out_of_range(message: impl Into<String>) -> Self {
+        Self::new(Status::OutOfRange, message)
+    }
+
+    /// NOT_FOUND.
+    #[cold]
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Status::NotFound, message)
+    }
+
+    /// RESOURCE_EXHAUSTED.
+    #[cold]
+    pub fn exhausted(message: impl Into<String>) -> Self {
+        Self::new(Status::ResourceExhausted, message)
+    }
+
+    /// FAILED_PRECONDITION.
+    #[cold]
+    pub fn precondition(message: impl Into<String>) -> Self {
+        Self::new(Status::FailedPrecondition, message)
+    }
+
+    /// UNIMPLEMENTED.
+    #[cold]
+    pub fn unimplemented(message: impl Into<String>) -> Self {
+        Self::new(Status::Unimplemented, message)
+    }
+
+    /// INTERNAL.
+    #[cold]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Status::Internal, message)
+    }
+
+    /// The status code.
+    pub fn status(&self) -> Status {
+        self.0.status
+    }
+
+    /// What happened, without context.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What was being done, innermost first.
+    pub fn context_chain(&self) -> impl Iterator<Item = &str> {
+        self.0.context.iter().map(String::as_str)
+    }
+
+    /// The frames that were running, innermost first.
+    pub fn frames(&self) -> &[FrameTrace] {
+        &self.0.frames
+    }
+
+    /// Adds what was being done.
+    #[must_use]
+    #[cold]
+    pub fn context(mut self, text: impl Into<String>) -> Self {
+        self.0.context.push(text.into());
+        self
+    }
+
+    /// Adds a frame to the trace, outside the ones that are there.
+    #[must_use]
+    #[cold]
+    pub fn frame(mut self, frame: FrameTrace) -> Self {
+        self.0.frames.push(frame);
+        self
+    }
+}
+
+/// Adds context to results.
+pub trait ResultExt<T> {
+    /// Adds what was being done, if this is an error.
+    fn context(self, text: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> ResultExt<T> for std::result::Result<T, E> {
+    fn context(self, text: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| error.into().context(text()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.status, self.0.message)?;
+        for text in &self.0.context {
+            write!(f, "; {text}")?;
+        }
+        for frame in &self.0.frames {
+            write!(f, "\n  at {frame}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FrameTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{}.{name}", self.module)?,
+            None => write!(f, "{}@{}", self.module, self.function)?,
+        }
+        write!(f, ":{:#x}", self.pc)?;
+        for position in &self.source {
+            write!(f, " {position}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<vmfb_bytecode::Error> for Error {
+    fn from(error: vmfb_bytecode::Error) -> Self {
+        let status = error.status;
+        let mut message = error.message;
+        if let Some(function) = error.function {
+            message.push_str(&format!(" (function {function}"));
+            if let Some(pc) = error.pc {
+                message.push_str(&format!(" at pc {pc:#x}"));
+            }
+            message.push(')');
+        }
+        Self::new(status, message)
+    }
+}
+
+impl From<vmfb_memory::Error> for Error {
+    fn from(error: vmfb_memory::Error) -> Self {
+        use vmfb_memory::Error as Memory;
+        let status = match error {
+            Memory::OutOfRange { .. } => Status::OutOfRange,
+            Memory::ReadOnly => Status::PermissionDenied,
+            Memory::BadAlignment(_) => Status::InvalidArgument,
+            Memory::OutOfMemory { .. } | Memory::OverLimit { .. } => Status::ResourceExhausted,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_pointer() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+}

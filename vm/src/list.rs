@@ -1,0 +1,457 @@
+//! `!vm.list`: growable lists, dense values, references or anything.
+//!
+//! Lists may hold lists, also themselves, to any depth; dropping one does not recurse.
+
+use crate::types::{ElementKind, RefType};
+use crate::{Error, Ref, Result, Value};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use vmfb_memory::MemoryAccount;
+
+/// A list. Clones are the same list.
+#[derive(Clone)]
+pub struct List(Arc<Inner>);
+
+/// A list that is not kept alive.
+#[derive(Clone)]
+pub(crate) struct WeakList(Weak<Inner>);
+
+struct Inner {
+    element: ElementKind,
+    account: MemoryAccount,
+    items: Mutex<Items>,
+}
+
+/// Elements and what was charged for them.
+struct Items {
+    elements: Elements,
+    charged: u64,
+}
+
+enum Elements {
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    Ref(Vec<Ref>),
+    Variant(Vec<Slot>),
+}
+
+/// An element of a variant list; `Value(Ref(Null))` does not occur.
+#[derive(Clone, Default)]
+enum Slot {
+    #[default]
+    Empty,
+    Value(Value),
+}
+
+/// A number in a list, of any width. Converts as list accesses do: integers truncate and sign-extend among each other, floats
+/// round among each other, and the two kinds read as zero of each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// Any integer, sign-extended.
+    Integer(i64),
+    /// Any float.
+    Float(f64),
+}
+
+impl Scalar {
+    /// As an integer; the caller truncates.
+    pub fn integer(self) -> i64 {
+        match self {
+            Self::Integer(value) => value,
+            Self::Float(_) => 0,
+        }
+    }
+
+    /// As a float; the caller rounds.
+    pub fn float(self) -> f64 {
+        match self {
+            Self::Integer(_) => 0.0,
+            Self::Float(value) => value,
+        }
+    }
+}
+
+macro_rules! for_elements {
+    ($elements:expr, $vector:ident => $body:expr) => {
+        match $elements {
+            Elements::I8($vector) => $body,
+            Elements::I16($vector) => $body,
+            Elements::I32($vector) => $body,
+            Elements::I64($vector) => $body,
+            Elements::F32($vector) => $body,
+            Elements::F64($vector) => $body,
+            Elements::Ref($vector) => $body,
+            Elements::Variant($vector) => $body,
+        }
+    };
+}
+
+/// What a list costs beside its elements.
+const LIST_OVERHEAD: u64 = 128;
+
+impl List {
+    /// An empty list with room for `capacity` elements, charged to the account.
+    pub fn new(element: ElementKind, capacity: u32, account: &MemoryAccount) -> Result<Self> {
+        account.charge(LIST_OVERHEAD)?;
+        let elements = match element {
+            ElementKind::I8 => Elements::I8(Vec::new()),
+            ElementKind::I16 => Elements::I16(Vec::new()),
+            ElementKind::I32 => Elements::I32(Vec::new()),
+            ElementKind::I64 => Elements::I64(Vec::new()),
+            ElementKind::F32 => Elements::F32(Vec::new()),
+            ElementKind::F64 => Elements::F64(Vec::new()),
+            ElementKind::Ref(_) => Elements::Ref(Vec::new()),
+            ElementKind::Variant => Elements::Variant(Vec::new()),
+        };
+        let items = Mutex::new(Items { elements, charged: LIST_OVERHEAD });
+        let list = Self(Arc::new(Inner { element, account: account.clone(), items }));
+        list.reserve(capacity)?;
+        Ok(list)
+    }
+
+    /// A list of anything with the given values, not charged to any limit.
+    pub fn of_values(values: impl IntoIterator<Item = Value>) -> Result<Self> {
+        let list = Self::new(ElementKind::Variant, 0, &MemoryAccount::default())?;
+        for value in values {
+            list.push(value)?;
+        }
+        Ok(list)
+    }
+
+    /// What the list holds.
+    pub fn element(&self) -> &ElementKind {
+        &self.0.element
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        for_elements!(&self.lock().elements, vector => vector.len())
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both are the same list.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Makes room for `capacity` elements in all.
+    pub fn reserve(&self, capacity: u32) -> Result<()> {
+        reserve(&mut self.lock(), &self.0.account, capacity as usize)
+    }
+
+    /// Changes the length: dropped elements are released, new ones are zero, null or empty.
+    pub fn resize(&self, length: u32) -> Result<()> {
+        let mut dropped: Vec<Ref> = Vec::new();
+        {
+            let mut items = self.lock();
+            let length = length as usize;
+            reserve(&mut items, &self.0.account, length)?;
+            match &mut items.elements {
+                Elements::Ref(vector) if length < vector.len() => dropped = vector.split_off(length),
+                Elements::Variant(vector) if length < vector.len() => dropped = references(vector.split_off(length)),
+                elements => for_elements!(elements, vector => vector.resize(length, Default::default())),
+            }
+        }
+        drop_iteratively(dropped);
+        Ok(())
+    }
+
+    /// Appends a value, converted to the element type.
+    pub fn push(&self, value: Value) -> Result<()> {
+        let length = u32::try_from(self.len()).ok().and_then(|length| length.checked_add(1));
+        let length = length.ok_or_else(|| Error::exhausted("a list holds at most 2^32 - 1 elements"))?;
+        self.resize(length)?;
+        self.set(length - 1, value)
+    }
+
+    /// The number at an index: OUT_OF_RANGE past the end, FAILED_PRECONDITION when the element is no number.
+    #[inline]
+    pub fn get_scalar(&self, index: u32) -> Result<Scalar> {
+        let items = self.lock();
+        let at = index as usize;
+        let scalar = match &items.elements {
+            Elements::I8(vector) => vector.get(at).map(|value| Scalar::Integer(i64::from(*value))),
+            Elements::I16(vector) => vector.get(at).map(|value| Scalar::Integer(i64::from(*value))),
+            Elements::I32(vector) => vector.get(at).map(|value| Scalar::Integer(i64::from(*value))),
+            Elements::I64(vector) => vector.get(at).map(|value| Scalar::Integer(*value)),
+            Elements::F32(vector) => vector.get(at).map(|value| Scalar::Float(f64::from(*value))),
+            Elements::F64(vector) => vector.get(at).map(|value| Scalar::Float(*value)),
+            Elements::Ref(vector) => match vector.get(at) {
+                Some(_) => return Err(not_a("number", "a list of references")),
+                None => None,
+            },
+            Elements::Variant(vector) => match vector.get(at) {
+                Some(Slot::Value(Value::I32(value))) => Some(Scalar::Integer(i64::from(*value))),
+                Some(Slot::Value(Value::I64(value))) => Some(Scalar::Integer(*value)),
+                Some(Slot::Value(Value::F32(value))) => Some(Scalar::Float(f64::from(*value))),
+                Some(Slot::Value(Value::F64(value))) => Some(Scalar::Float(*value)),
+                Some(Slot::Value(Value::Ref(_))) => return Err(not_a("number", "a reference")),
+                Some(Slot::Empty) => return Err(not_a("number", "an empty element")),
+                None => None,
+            },
+        };
+        scalar.ok_or_else(|| past_the_end(index, &items.elements))
+    }
+
+    /// The reference at an index; empty elements are null. FAILED_PRECONDITION when the element is a number.
+    pub fn get_ref(&self, index: u32) -> Result<Ref> {
+        let items = self.lock();
+        match &items.elements {
+            Elements::Ref(vector) => vector.get(index as usize).cloned().ok_or_else(|| past_the_end(index, &items.elements)),
+            Elements::Variant(vector) => match vector.get(index as usize) {
+                Some(Slot::Empty) => Ok(Ref::Null),
+                Some(Slot::Value(Value::Ref(reference))) => Ok(reference.clone()),
+                Some(Slot::Value(_)) => Err(not_a("reference", "a number")),
+                None => Err(past_the_end(index, &items.elements)),
+            },
+            elements if index as usize >= for_elements!(elements, vector => vector.len()) => Err(past_the_end(index, elements)),
+            _ => Err(not_a("reference", "a list of numbers")),
+        }
+    }
+
+    /// Takes the reference at an index out of the list and leaves null, if `wanted` accepts it; else leaves it and gives null.
+    pub(crate) fn take_ref(&self, index: u32, wanted: &RefType) -> Result<Ref> {
+        let reference = self.get_ref(index)?;
+        if !wanted.accepts(&reference) {
+            return Ok(Ref::Null);
+        }
+        self.set(index, Value::Ref(Ref::Null))?;
+        Ok(reference)
+    }
+
+    /// The value at an index; empty elements are null references.
+    pub fn get(&self, index: u32) -> Result<Value> {
+        match &self.lock().elements {
+            Elements::I32(vector) => {
+                return vector.get(index as usize).map(|v| Value::I32(*v)).ok_or_else(|| index_error(index, vector.len()));
+            }
+            Elements::F32(vector) => {
+                return vector.get(index as usize).map(|v| Value::F32(*v)).ok_or_else(|| index_error(index, vector.len()));
+            }
+            Elements::Variant(vector) => {
+                return match vector.get(index as usize) {
+                    Some(Slot::Empty) => Ok(Value::Ref(Ref::Null)),
+                    Some(Slot::Value(value)) => Ok(value.clone()),
+                    None => Err(index_error(index, vector.len())),
+                };
+            }
+            _ => {}
+        }
+        match self.0.element {
+            ElementKind::I8 | ElementKind::I16 => Ok(Value::I32(self.get_scalar(index)?.integer() as i32)),
+            ElementKind::F64 => Ok(Value::F64(self.get_scalar(index)?.float())),
+            ElementKind::Ref(_) => Ok(Value::Ref(self.get_ref(index)?)),
+            _ => Ok(Value::I64(self.get_scalar(index)?.integer())),
+        }
+    }
+
+    /// Replaces the value at an index. Numbers are converted to the element type; a reference must have the element type
+    /// (INVALID_ARGUMENT); a value in a list of references, or the other way round, is FAILED_PRECONDITION.
+    pub fn set(&self, index: u32, value: Value) -> Result<()> {
+        let mut items = self.lock();
+        let at = index as usize;
+        let length = for_elements!(&items.elements, vector => vector.len());
+        if at >= length {
+            return Err(index_error(index, length));
+        }
+        let old = match (&mut items.elements, value) {
+            (Elements::Ref(vector), Value::Ref(reference)) => {
+                if let ElementKind::Ref(wanted) = &self.0.element
+                    && !wanted.accepts(&reference)
+                {
+                    let found = reference.type_name();
+                    return Err(Error::invalid(format!("a !{found} cannot be an element of a list of !{}", wanted.name())));
+                }
+                vector.get_mut(at).map(|slot| std::mem::replace(slot, reference))
+            }
+            (Elements::Ref(_), _) => return Err(not_a("reference", "a number")),
+            (Elements::Variant(vector), value) => {
+                let slot = if matches!(value, Value::Ref(Ref::Null)) { Slot::Empty } else { Slot::Value(value) };
+                match vector.get_mut(at).map(|place| std::mem::replace(place, slot)) {
+                    Some(Slot::Value(Value::Ref(old))) => Some(old),
+                    _ => None,
+                }
+            }
+            (_, Value::Ref(_)) => return Err(not_a("number", "a reference")),
+            (elements, value) => {
+                store_scalar(elements, at, &value);
+                None
+            }
+        };
+        // The old element may be the last reference to a list, maybe this one: release it without the lock.
+        drop(items);
+        drop(old);
+        Ok(())
+    }
+
+    /// A copy of all values.
+    pub fn values(&self) -> Vec<Value> {
+        (0..self.len()).map_while(|index| self.get(index as u32).ok()).collect()
+    }
+
+    /// Releases all elements.
+    pub fn clear(&self) {
+        let dropped = {
+            let mut items = self.lock();
+            take_references(&mut items.elements)
+        };
+        drop_iteratively(dropped);
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakList {
+        WeakList(Arc::downgrade(&self.0))
+    }
+
+    /// Identity and number of references, for the search for unreachable cycles.
+    pub(crate) fn identity(&self) -> (usize, usize) {
+        (Arc::as_ptr(&self.0).addr(), Arc::strong_count(&self.0))
+    }
+
+    /// Identities of the lists that are elements of this one.
+    pub(crate) fn child_lists(&self) -> Vec<usize> {
+        let identity = |reference: &Ref| match reference {
+            Ref::List(list) => Some(list.identity().0),
+            _ => None,
+        };
+        match &self.lock().elements {
+            Elements::Ref(vector) => vector.iter().filter_map(identity).collect(),
+            Elements::Variant(vector) => vector
+                .iter()
+                .filter_map(|slot| match slot {
+                    Slot::Value(Value::Ref(reference)) => identity(reference),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Items> {
+        self.0.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WeakList {
+    pub(crate) fn upgrade(&self) -> Option<List> {
+        self.0.upgrade().map(List)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+fn store_scalar(elements: &mut Elements, at: usize, value: &Value) {
+    let scalar = match value {
+        Value::I32(value) => Scalar::Integer(i64::from(*value)),
+        Value::I64(value) => Scalar::Integer(*value),
+        Value::F32(value) => Scalar::Float(f64::from(*value)),
+        Value::F64(value) => Scalar::Float(*value),
+        Value::Ref(_) => return,
+    };
+    fn put<T>(vector: &mut [T], at: usize, value: T) {
+        if let Some(slot) = vector.get_mut(at) {
+            *slot = value;
+        }
+    }
+    match elements {
+        Elements::I8(vector) => put(vector, at, scalar.integer() as i8),
+        Elements::I16(vector) => put(vector, at, scalar.integer() as i16),
+        Elements::I32(vector) => put(vector, at, scalar.integer() as i32),
+        Elements::I64(vector) => put(vector, at, scalar.integer()),
+        Elements::F32(vector) => put(vector, at, scalar.float() as f32),
+        Elements::F64(vector) => put(vector, at, scalar.float()),
+        Elements::Ref(_) | Elements::Variant(_) => {}
+    }
+}
+
+/// Grows the capacity, at least doubling it, and charges what is added.
+fn reserve(items: &mut Items, account: &MemoryAccount, capacity: usize) -> Result<()> {
+    fn grow<T>(vector: &mut Vec<T>, charged: &mut u64, account: &MemoryAccount, capacity: usize) -> Result<()> {
+        if capacity <= vector.capacity() {
+            return Ok(());
+        }
+        let wanted = capacity.max(vector.capacity().saturating_mul(2));
+        let bytes = ((wanted - vector.capacity()) as u64).saturating_mul(size_of::<T>() as u64);
+        account.charge(bytes)?;
+        let additional = wanted - vector.len();
+        if vector.try_reserve_exact(additional).is_err() {
+            account.refund(bytes);
+            return Err(Error::exhausted(format!("no memory for a list of {wanted} elements")));
+        }
+        *charged += bytes;
+        Ok(())
+    }
+    let Items { elements, charged } = items;
+    for_elements!(elements, vector => grow(vector, charged, account, capacity))
+}
+
+fn references(slots: Vec<Slot>) -> Vec<Ref> {
+    let reference = |slot| match slot {
+        Slot::Value(Value::Ref(reference)) => Some(reference),
+        _ => None,
+    };
+    slots.into_iter().filter_map(reference).collect()
+}
+
+fn take_references(elements: &mut Elements) -> Vec<Ref> {
+    match elements {
+        Elements::Ref(vector) => std::mem::take(vector),
+        Elements::Variant(vector) => references(std::mem::take(vector)),
+        _ => Vec::new(),
+    }
+}
+
+/// Drops references; lists that end with them give up their elements first, so that nesting does not become recursion.
+fn drop_iteratively(mut pending: Vec<Ref>) {
+    while let Some(reference) = pending.pop() {
+        if let Ref::List(list) = reference
+            && let Some(mut inner) = Arc::into_inner(list.0)
+        {
+            let items = inner.items.get_mut().unwrap_or_else(PoisonError::into_inner);
+            pending.append(&mut take_references(&mut items.elements));
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let items = self.items.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.account.refund(items.charged);
+        drop_iteratively(take_references(&mut items.elements));
+    }
+}
+
+#[cold]
+fn past_the_end(index: u32, elements: &Elements) -> Error {
+    index_error(index, for_elements!(elements, vector => vector.len()))
+}
+
+#[cold]
+fn index_error(index: u32, length: usize) -> Error {
+    Error::out_of_range(format!("list index {index} is not below the size {length}"))
+}
+
+#[cold]
+fn not_a(wanted: &str, found: &str) -> Error {
+    Error::precondition(format!("the list element is {found}, wanted a {wanted}"))
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "!vm.list of {} elements", self.len())
+    }
+}
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

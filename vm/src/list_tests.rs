@@ -1,0 +1,64 @@
+//! Tests of lists against the conversion and failure rules of the instruction set.
+
+use super::*;
+use vmfb_bytecode::Status;
+
+fn list(element: ElementKind, length: u32) -> List {
+    let list = List::new(element, 0, &MemoryAccount::default()).unwrap();
+    list.resize(length).unwrap();
+    list
+}
+
+#[test]
+fn numbers_convert_as_measured_on_the_official_runtime() {
+    let wide = list(ElementKind::I64, 1);
+    wide.set(0, Value::I64((1 << 32) + 5)).unwrap();
+    assert_eq!(wide.get_scalar(0).unwrap().integer() as i32, 5);
+    let narrow = list(ElementKind::I8, 1);
+    narrow.set(0, Value::I32(200)).unwrap();
+    assert_eq!(narrow.get_scalar(0).unwrap().integer(), -56);
+    let float = list(ElementKind::F32, 1);
+    float.set(0, Value::F32(2.5)).unwrap();
+    assert_eq!(float.get_scalar(0).unwrap().integer(), 0);
+    assert_eq!(float.get_scalar(0).unwrap().float(), 2.5);
+}
+
+#[test]
+fn wrong_kinds_and_indices_have_their_status() {
+    let references = list(ElementKind::Ref(RefType::Buffer), 1);
+    assert_eq!(references.get_scalar(0).unwrap_err().status(), Status::FailedPrecondition);
+    assert_eq!(references.set(0, Value::I32(1)).unwrap_err().status(), Status::FailedPrecondition);
+    assert_eq!(references.set(0, List::of_values([]).unwrap().into()).unwrap_err().status(), Status::InvalidArgument);
+    assert_eq!(references.get_ref(1).unwrap_err().status(), Status::OutOfRange);
+    let values = list(ElementKind::I32, 1);
+    assert_eq!(values.get_ref(0).unwrap_err().status(), Status::FailedPrecondition);
+    assert_eq!(values.set(0, Value::Ref(Ref::Null)).unwrap_err().status(), Status::FailedPrecondition);
+    assert_eq!(values.get_scalar(1).unwrap_err().status(), Status::OutOfRange);
+    let anything = list(ElementKind::Variant, 2);
+    anything.set(1, Value::I32(1)).unwrap();
+    assert_eq!(anything.get_scalar(0).unwrap_err().status(), Status::FailedPrecondition);
+    assert!(anything.get_ref(0).unwrap().is_null());
+    assert_eq!(anything.get_ref(1).unwrap_err().status(), Status::FailedPrecondition);
+}
+
+#[test]
+fn a_million_nested_lists_are_dropped() {
+    let mut outer = list(ElementKind::Variant, 1);
+    for _ in 0..1_000_000 {
+        let next = list(ElementKind::Variant, 1);
+        next.set(0, outer.into()).unwrap();
+        outer = next;
+    }
+    drop(outer);
+}
+
+#[test]
+fn growth_is_charged_and_returned() {
+    let account = MemoryAccount::with_limit(1 << 20);
+    let list = List::new(ElementKind::I64, 0, &account).unwrap();
+    assert_eq!(list.resize(u32::MAX).unwrap_err().status(), Status::ResourceExhausted);
+    list.resize(1000).unwrap();
+    assert!(account.used() >= 8000);
+    drop(list);
+    assert_eq!(account.used(), 0);
+}
