@@ -3,6 +3,7 @@
 //! Both FlatBuffer schema ages are read into these types ([`crate::parse`]) and written from them ([`crate::builder`]).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytecode version, `major.minor` as the file packs it in one `u32` (major in the high half).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -186,8 +187,8 @@ pub enum Location {
     },
     /// A position in a file.
     FileLineColumn {
-        /// File name.
-        filename: String,
+        /// File name, shared by all locations in it.
+        filename: Arc<str>,
         /// Line, 1-based.
         line: i32,
         /// Column, 1-based.

@@ -5,10 +5,16 @@
 //! What is not here: values, execution and linking; those are `vmfb-vm`.
 #![forbid(unsafe_code)]
 
+pub mod archive;
+pub mod debug;
 pub mod decode;
 pub mod definition;
 pub mod encode;
 mod error;
+pub mod flatbuffer;
+pub mod flatbuffer_schema;
 pub mod isa;
+pub mod parse;
+pub mod types;
 
 pub use error::{Error, Result, Status};
