@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod calling_convention;
+pub mod assemble;
 pub mod debug;
 pub mod decode;
 pub mod definition;
