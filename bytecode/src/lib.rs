@@ -8,6 +8,7 @@
 pub mod archive;
 pub mod calling_convention;
 pub mod assemble;
+pub mod builder;
 pub mod debug;
 pub mod decode;
 pub mod definition;
@@ -15,8 +16,10 @@ pub mod encode;
 mod error;
 pub mod flatbuffer;
 pub mod flatbuffer_schema;
+pub mod flatbuffer_writer;
 pub mod isa;
 pub mod parse;
 pub mod types;
+pub mod verify;
 
 pub use error::{Error, Result, Status};
