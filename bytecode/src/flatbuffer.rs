@@ -95,7 +95,7 @@ impl<'a> Buffer<'a> {
     }
 
     fn aligned(&self, position: usize, alignment: usize, what: &str) -> Result<()> {
-        if position.wrapping_add(PREFIX) % alignment == 0 {
+        if position.wrapping_add(PREFIX).is_multiple_of(alignment) {
             return Ok(());
         }
         Err(Error::invalid(format!("FlatBuffer: {what} at {position:#x} is not aligned to {alignment}")))
@@ -126,7 +126,7 @@ impl<'a> Buffer<'a> {
         self.aligned(vtable, 2, name)?;
         let head = self.get(vtable, 4, name)?;
         let (vtable_size, size) = (LittleEndian::read_u16(head) as usize, LittleEndian::read_u16(&head[2..]) as usize);
-        if vtable_size < 4 || vtable_size % 2 != 0 || size < 4 {
+        if vtable_size < 4 || !vtable_size.is_multiple_of(2) || size < 4 {
             return Err(Error::invalid(format!(
                 "FlatBuffer: {name} at {position:#x} has a vtable of {vtable_size} bytes and a table of {size}"
             )));
@@ -235,6 +235,11 @@ impl<'a> Vector<'a> {
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// Position of the first element in the buffer.

@@ -125,7 +125,7 @@ impl<'a, 'n> Writer<'a, 'n> {
         let position = self.bytes.len();
         self.bytes.extend_from_slice(&((position - start) as i32).to_le_bytes());
         for (_, field) in fields {
-            while (self.bytes.len() - position) % field.width() != 0 {
+            while !(self.bytes.len() - position).is_multiple_of(field.width()) {
                 self.bytes.push(0);
             }
             match field {
@@ -143,7 +143,7 @@ impl<'a, 'n> Writer<'a, 'n> {
 
     /// Adds zeros until what stands `ahead` bytes further is aligned; returns the position then.
     fn align(&mut self, alignment: usize, ahead: usize) -> Result<usize> {
-        while (self.bytes.len() + PREFIX + ahead) % alignment != 0 {
+        while !(self.bytes.len() + PREFIX + ahead).is_multiple_of(alignment) {
             self.bytes.push(0);
         }
         if self.bytes.len() > MAXIMUM_LENGTH {
