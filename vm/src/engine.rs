@@ -13,6 +13,16 @@ pub enum NativeCode {
     Deny,
 }
 
+/// Whether computations can be ended from outside. Chosen when an engine is made and compiled into the translation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interruption {
+    /// They cannot, and loops pay nothing.
+    #[default]
+    Off,
+    /// Deadline and interrupt handle are looked at on function entry and in every loop.
+    On,
+}
+
 /// Configuration of an [`Engine`].
 ///
 /// **Machine code inside executables is allowed by default**, because almost every compiled module contains some; it can do
@@ -21,6 +31,7 @@ pub enum NativeCode {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) fuel: FuelMetering,
+    pub(crate) interruption: Interruption,
     pub(crate) native_code: NativeCode,
     pub(crate) stack_bytes: usize,
     pub(crate) memory_limit: u64,
@@ -29,7 +40,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { fuel: FuelMetering::Off, native_code: NativeCode::Allow, stack_bytes: 1 << 20, memory_limit: u64::MAX, worker_threads: 1 }
+        Self {
+            fuel: FuelMetering::Off,
+            interruption: Interruption::Off,
+            native_code: NativeCode::Allow,
+            stack_bytes: 1 << 20,
+            memory_limit: u64::MAX,
+            worker_threads: 1,
+        }
     }
 }
 
@@ -43,6 +61,13 @@ impl Config {
     #[must_use]
     pub fn fuel(mut self, metering: FuelMetering) -> Self {
         self.fuel = metering;
+        self
+    }
+
+    /// Whether computations can be ended by a deadline or an interrupt handle.
+    #[must_use]
+    pub fn interruption(mut self, interruption: Interruption) -> Self {
+        self.interruption = interruption;
         self
     }
 

@@ -1,23 +1,44 @@
 //! Checked module to running program: translation, interpreter, values, linking and the embedding API.
 #![forbid(unsafe_code)]
 
+pub mod abi;
 mod buffer;
+mod code;
 mod engine;
 mod error;
+mod func;
+mod host;
+mod interpreter;
+mod linker;
 mod list;
+mod math;
 mod meter;
+mod module;
 mod native;
 mod reference;
+mod registry;
+mod siphash;
+mod stack;
+mod store;
+mod translate;
+mod typed;
 mod types;
 mod value;
+mod value_ops;
 
 pub use buffer::{Buffer, Origin};
-pub use engine::{Config, Engine, NativeCode};
+pub use engine::{Config, Engine, Interruption, NativeCode};
 pub use error::{Error, FrameTrace, Result, ResultExt};
+pub use func::{Func, Instance, Invocation};
+pub use host::{Caller, HostResults, IntoHostFunction};
+pub use linker::Linker;
 pub use list::{List, Scalar};
 pub use meter::{FuelMetering, InterruptHandle, Meter};
+pub use module::{ExportInfo, Module, ModuleBytes};
 pub use native::{Arguments, Call, Completion, Context, NativeFunction, NativeModule, RawCall, Results, Signal, Wait};
 pub use reference::{Handle, Object, Ref, RefObject};
+pub use store::{Store, StoreCore};
+pub use typed::{FromValues, HostType, IntoValues, TypedFunc};
 pub use types::{ElementKind, RefType};
 pub use value::Value;
 pub use vmfb_bytecode::Status;

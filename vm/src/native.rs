@@ -144,13 +144,13 @@ pub struct RawCall<'a, S> {
 /// says is a mistake of the native module and INTERNAL.
 pub struct Arguments<'a> {
     values: &'a [u32],
-    references: &'a mut [Ref],
+    references: &'a [Ref],
     segments: &'a [u16],
 }
 
 impl<'a> Arguments<'a> {
     /// A cursor over value slots (64-bit values as low and high slot, without alignment), references and tuple counts.
-    pub(crate) fn new(values: &'a [u32], references: &'a mut [Ref], segments: &'a [u16]) -> Self {
+    pub fn new(values: &'a [u32], references: &'a [Ref], segments: &'a [u16]) -> Self {
         Self { values, references, segments }
     }
 
@@ -195,7 +195,7 @@ impl<'a> Arguments<'a> {
     /// The next argument, a reference; null allowed.
     #[inline]
     pub fn reference(&mut self) -> Result<&'a Ref> {
-        let (first, rest) = std::mem::take(&mut self.references).split_first_mut().ok_or_else(misread)?;
+        let (first, rest) = self.references.split_first().ok_or_else(misread)?;
         self.references = rest;
         Ok(first)
     }

@@ -1,0 +1,101 @@
+//! The VM stack: register windows of all frames of one invocation, and the frames themselves.
+
+use crate::code::Body;
+use crate::{Error, Ref, Result};
+
+/// Values that a frame can address: every 16-bit ordinal, and the high half of the last pair. A window of this size needs no
+/// bounds check for 16-bit register operands.
+pub(crate) const WINDOW: usize = (1 << 16) + 1;
+
+/// The value registers that are reachable from a frame.
+pub(crate) type Values = [u32; WINDOW];
+
+/// One activation of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// Index of the instance in its store.
+    pub(crate) instance: u32,
+    /// Ordinal of the function.
+    pub(crate) function: u32,
+    /// Index of the op to run next; while a call runs, the op behind it.
+    pub(crate) next: usize,
+    /// Start of the value registers.
+    pub(crate) values: usize,
+    /// Start of the ref registers.
+    pub(crate) refs: usize,
+}
+
+/// Frames and registers of one invocation.
+///
+/// Ref slots behind the last frame are always null.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub(crate) values: Vec<u32>,
+    pub(crate) refs: Vec<Ref>,
+    pub(crate) frames: Vec<Frame>,
+    /// End of the registers of the last frame: values, refs.
+    top: (usize, usize),
+    limit: usize,
+}
+
+impl Stack {
+    /// An empty stack that may hold `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { values: vec![0; WINDOW], refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit }
+    }
+
+    /// Makes room for a frame of a function and enters it: all registers zero or null.
+    #[inline]
+    pub(crate) fn push(&mut self, instance: u32, function: u32, body: &Body) -> Result<()> {
+        let (values, refs) = self.top;
+        let top = (values + body.value_slots, refs + body.ref_slots);
+        let bytes = top.0 * size_of::<u32>() + top.1 * size_of::<Ref>() + (self.frames.len() + 1) * size_of::<Frame>();
+        if bytes > self.limit {
+            return Err(self.overflow());
+        }
+        if self.values.len() < top.0 + WINDOW || self.refs.len() < top.1 {
+            self.grow(top)?;
+        }
+        self.values[values..top.0].fill(0);
+        self.frames.push(Frame { instance, function, next: 0, values, refs });
+        self.top = top;
+        Ok(())
+    }
+
+    /// Leaves the last frame and releases its references.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        for reference in &mut self.refs[frame.refs..self.top.1] {
+            *reference = Ref::Null;
+        }
+        self.top = (frame.values, frame.refs);
+        Some(frame)
+    }
+
+    /// The value window of a frame.
+    #[inline]
+    pub(crate) fn window(values: &mut [u32], base: usize) -> &mut Values {
+        match values.get_mut(base..).and_then(<[u32]>::first_chunk_mut) {
+            Some(window) => window,
+            None => unreachable!("the stack keeps a whole window behind every frame"),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, (values, refs): (usize, usize)) -> Result<()> {
+        let exhausted = |_| Error::exhausted("no memory for the VM stack");
+        let values = (values + WINDOW).next_power_of_two().max(self.values.len());
+        self.values.try_reserve_exact(values - self.values.len()).map_err(exhausted)?;
+        self.values.resize(values, 0);
+        let refs = refs.next_power_of_two().max(self.refs.len());
+        self.refs.try_reserve_exact(refs - self.refs.len()).map_err(exhausted)?;
+        self.refs.resize(refs, Ref::Null);
+        Ok(())
+    }
+
+    #[cold]
+    fn overflow(&self) -> Error {
+        Error::exhausted(format!("the VM stack of {} bytes is full at a depth of {} calls", self.limit, self.frames.len()))
+    }
+}

@@ -1,0 +1,270 @@
+//! Stores: instances and what they share.
+
+use crate::interpreter::{InstanceState, Machine, NativeInstance, Scratch};
+use crate::module::{Module, ModuleInner};
+use crate::native::{Context, Signal};
+use crate::registry::ErasedNative;
+use crate::stack::Stack;
+use crate::{Engine, Error, Func, Instance, InterruptHandle, List, Meter, Result, ResultExt, Value};
+use std::collections::{HashMap, HashSet};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+use vmfb_memory::MemoryAccount;
+
+/// Instances of modules, their state, and data of the host: what IREE calls a context.
+///
+/// One store runs one call at a time, which `&mut` enforces; use one store per thread. Everything a store has loaded may outlive
+/// it.
+pub struct Store<T: Send + 'static = ()> {
+    core: StoreCore,
+    data: PhantomData<fn() -> T>,
+}
+
+/// A store without the type of its host data.
+pub struct StoreCore {
+    pub(crate) modules: Vec<Arc<ModuleInner>>,
+    pub(crate) instances: Vec<InstanceState>,
+    pub(crate) natives: Vec<NativeInstance>,
+    pub(crate) context: Context,
+    pub(crate) scratch: Scratch,
+    /// Stacks that no invocation uses.
+    stacks: Vec<Stack>,
+    /// Set while code runs; still set afterwards if a host function panicked.
+    running: bool,
+}
+
+impl<T: Send + 'static> Store<T> {
+    /// A store without instances.
+    pub fn new(engine: &Engine, data: T) -> Self {
+        let core = StoreCore {
+            modules: Vec::new(),
+            instances: Vec::new(),
+            natives: Vec::new(),
+            context: Context::new(engine.clone(), Box::new(data)),
+            scratch: Scratch::default(),
+            stacks: Vec::new(),
+            running: false,
+        };
+        Self { core, data: PhantomData }
+    }
+
+    /// The host's data.
+    pub fn data(&self) -> &T {
+        match self.core.context.data() {
+            Some(data) => data,
+            None => unreachable!("a store is made with data of its type"),
+        }
+    }
+
+    /// The host's data.
+    pub fn data_mut(&mut self) -> &mut T {
+        match self.core.context.data_mut() {
+            Some(data) => data,
+            None => unreachable!("a store is made with data of its type"),
+        }
+    }
+
+    /// A new store with the same modules and a copy of their state: numbers are copied, references are shared. Native modules
+    /// whose state cannot be copied make this fail with UNIMPLEMENTED.
+    pub fn fork(&self, data: T) -> Result<Self> {
+        let mut natives = Vec::with_capacity(self.core.natives.len());
+        for native in &self.core.natives {
+            natives.push(NativeInstance { module: native.module.clone(), state: native.module.fork_state(&native.state)? });
+        }
+        let core = StoreCore {
+            modules: self.core.modules.clone(),
+            instances: self.core.instances.clone(),
+            natives,
+            context: Context::new(self.core.context.engine.clone(), Box::new(data)),
+            scratch: Scratch::default(),
+            stacks: Vec::new(),
+            running: false,
+        };
+        let mut child = Self { core, data: PhantomData };
+        child.core.notify(Signal::Fork)?;
+        Ok(child)
+    }
+}
+
+impl<T: Send + 'static> std::ops::Deref for Store<T> {
+    type Target = StoreCore;
+
+    fn deref(&self) -> &StoreCore {
+        &self.core
+    }
+}
+
+impl<T: Send + 'static> std::ops::DerefMut for Store<T> {
+    fn deref_mut(&mut self) -> &mut StoreCore {
+        &mut self.core
+    }
+}
+
+impl StoreCore {
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.context.engine
+    }
+
+    /// The limits.
+    pub fn meter(&mut self) -> &mut Meter {
+        &mut self.context.meter
+    }
+
+    /// Sets the fuel that is left. Needs [`crate::FuelMetering::On`].
+    pub fn set_fuel(&mut self, units: u64) {
+        self.context.meter.set_fuel(units);
+    }
+
+    /// Fuel left; `None` when the engine does not count it.
+    pub fn fuel(&self) -> Option<u64> {
+        self.context.meter.fuel()
+    }
+
+    /// Sets the moment at which computations end with DEADLINE_EXCEEDED. Needs [`crate::Interruption::On`] to end loops.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.context.meter.set_deadline(deadline);
+    }
+
+    /// A handle that ends computations of this store from another thread. Needs [`crate::Interruption::On`] to end loops.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        self.context.meter.interrupt_handle()
+    }
+
+    /// Where the memory of this store's programs is charged.
+    pub fn account(&self) -> &MemoryAccount {
+        self.context.meter.account()
+    }
+
+    /// Exchanges the store's limits, to run one computation under those of another.
+    pub fn swap_meter(&mut self, meter: &mut Meter) {
+        std::mem::swap(&mut self.context.meter, meter);
+    }
+
+    /// Tells all modules something: natives first on the way up (resume, fork), last on the way down (suspend, low memory).
+    pub fn notify(&mut self, signal: Signal) -> Result<()> {
+        let upwards = matches!(signal, Signal::Resume | Signal::Fork);
+        if upwards {
+            self.notify_natives(signal)?;
+        }
+        let mut order: Vec<u32> = (0..self.instances.len() as u32).collect();
+        if !upwards {
+            order.reverse();
+        }
+        for instance in order {
+            if let Some(function) = self.special(instance, "__notify") {
+                self.call(function, &[Value::I32(signal as i32)]).context(|| format!("notifying of {signal:?}"))?;
+            }
+        }
+        if upwards { Ok(()) } else { self.notify_natives(signal) }
+    }
+
+    fn notify_natives(&mut self, signal: Signal) -> Result<()> {
+        self.natives.iter_mut().try_for_each(|native| native.module.notify(&mut native.state, signal))
+    }
+
+    /// A function that the runtime calls itself, if the instance exports it.
+    pub(crate) fn special(&self, instance: u32, name: &str) -> Option<Func> {
+        let module = self.modules.get(instance as usize)?;
+        let export = module.verified.definition().exports.iter().find(|export| export.name == name)?;
+        Some(Func { instance: Instance(instance), function: export.function })
+    }
+
+    fn call(&mut self, function: Func, arguments: &[Value]) -> Result<Vec<Value>> {
+        function.call(self, arguments)
+    }
+
+    /// Index of a native module in this store; its state is made on first use.
+    pub(crate) fn native(&mut self, module: &Arc<dyn ErasedNative>) -> Result<u32> {
+        let known = self.natives.iter().position(|native| Arc::ptr_eq(&native.module, module));
+        if let Some(index) = known {
+            return Ok(index as u32);
+        }
+        let state = module.new_state(&self.context.engine).context(|| format!("setting up module {}", module.name()))?;
+        self.natives.push(NativeInstance { module: module.clone(), state });
+        Ok((self.natives.len() - 1) as u32)
+    }
+
+    pub(crate) fn add_instance(&mut self, module: &Module, state: InstanceState) -> Instance {
+        self.modules.push(module.inner().clone());
+        self.instances.push(state);
+        Instance((self.instances.len() - 1) as u32)
+    }
+
+    /// Removes the last instance again, as its initialisation failed.
+    pub(crate) fn remove_last_instance(&mut self) {
+        self.modules.pop();
+        self.instances.pop();
+    }
+
+    pub(crate) fn take_stack(&mut self) -> Stack {
+        self.stacks.pop().unwrap_or_else(|| Stack::new(self.context.engine.config().stack_bytes))
+    }
+
+    pub(crate) fn give_stack(&mut self, stack: Stack) {
+        if stack.frames.is_empty() {
+            self.stacks.push(stack);
+        }
+    }
+
+    /// Runs a closure on the machine. Fails if a host function panicked in this store before.
+    pub(crate) fn with_machine<R>(&mut self, stack: &mut Stack, run: impl FnOnce(&mut Machine<'_>) -> Result<R>) -> Result<R> {
+        if self.running {
+            return Err(Error::precondition("the store cannot be used any more: a host function panicked in it"));
+        }
+        self.running = true;
+        let mut machine = Machine {
+            modules: &self.modules,
+            instances: &mut self.instances,
+            natives: &mut self.natives,
+            context: &mut self.context,
+            stack,
+            scratch: &mut self.scratch,
+        };
+        let result = run(&mut machine);
+        self.running = false;
+        result
+    }
+
+    /// Clears lists that nothing but cycles among them keeps alive.
+    fn clear_cycles(&mut self) {
+        let lists: Vec<List> = std::mem::take(&mut self.context.lists).iter().filter_map(crate::list::WeakList::upgrade).collect();
+        let children: HashMap<usize, Vec<usize>> = lists.iter().map(|list| (list.identity().0, list.child_lists())).collect();
+        let mut inner: HashMap<usize, usize> = HashMap::new();
+        for child in children.values().flatten() {
+            *inner.entry(*child).or_default() += 1;
+        }
+        // One reference is ours; more than the lists' own come from outside, and keep what they reach.
+        let outside = |list: &&List| {
+            let (identity, count) = list.identity();
+            count > 1 + inner.get(&identity).copied().unwrap_or_default()
+        };
+        let mut pending: Vec<usize> = lists.iter().filter(outside).map(|list| list.identity().0).collect();
+        let mut kept = HashSet::new();
+        while let Some(list) = pending.pop() {
+            if kept.insert(list) {
+                pending.extend(children.get(&list).into_iter().flatten());
+            }
+        }
+        lists.iter().filter(|list| !kept.contains(&list.identity().0)).for_each(List::clear);
+    }
+}
+
+impl Drop for StoreCore {
+    /// Runs `__deinit` of each instance, last first, and ignores its errors; then releases all state.
+    fn drop(&mut self) {
+        if self.running {
+            return;
+        }
+        for instance in (0..self.instances.len() as u32).rev() {
+            if let Some(function) = self.special(instance, "__deinit")
+                && let Err(error) = self.call(function, &[])
+            {
+                tracing::warn!(%error, "deinitialisation failed");
+            }
+        }
+        self.instances.iter_mut().for_each(|instance| instance.refs.clear());
+        self.clear_cycles();
+    }
+}
