@@ -21,7 +21,7 @@ fn patched(mut bytes: Vec<u8>, at: usize, value: &[u8]) -> Vec<u8> {
 /// Status of what `read` says about the root table.
 fn refused(bytes: &[u8], read: impl FnOnce(Table<'_>) -> Result<()>) -> String {
     let buffer = Buffer::new(bytes);
-    let error = buffer.root(b"TEST", "Root").and_then(read).err().expect("must be refused");
+    let error = buffer.root(b"TEST", "Root").and_then(read).expect_err("must be refused");
     assert_eq!(error.status, Status::InvalidArgument);
     error.message
 }

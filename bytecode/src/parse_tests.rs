@@ -236,7 +236,7 @@ fn old_exports_agree_on_the_signature_of_a_function() {
 fn function_descriptors() {
     refused("0 bytes of bytecode", |module| module.functions[0].bytecode = 0..0);
     refused("at offset -8", |module| module.functions[0].bytecode = usize::MAX - 7..usize::MAX);
-    refused("-1 bytes of bytecode", |module| module.functions[0].bytecode = 1..0);
+    refused("-1 bytes of bytecode", |module| module.functions[0].bytecode = std::ops::Range { start: 1, end: 0 });
     refused("not in the 8 bytes", |module| module.functions[0].bytecode = 0..9);
     refused("not in the 8 bytes", |module| module.functions[0].bytecode = 8..12);
     refused("2147483647 bytes of bytecode at offset 2147483647", |module| module.functions[0].bytecode = 0x7FFF_FFFF..0xFFFF_FFFE);
