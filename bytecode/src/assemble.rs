@@ -132,7 +132,8 @@ impl FunctionBuilder {
 
     /// Appends an op whose branch targets are byte offsets.
     pub fn push_raw(&mut self, op: Op<'_>) -> &mut Self {
-        if let Err(error) = op.visit(&mut self.usage).and_then(|()| self.encoder.op(&op)) {
+        op.visit(&mut self.usage);
+        if let Err(error) = self.encoder.op(&op) {
             self.fail(error);
         }
         self
@@ -286,37 +287,32 @@ impl RegisterUsage {
 }
 
 impl<'a> OperandVisitor<'a> for RegisterUsage {
-    fn opcode(&mut self, opcode: Opcode) -> Result<()> {
+    fn opcode(&mut self, opcode: Opcode) {
         self.returns = opcode == Opcode::Return;
         self.requirements.0 |= match opcode.set() {
             OpSet::Core => 0,
             OpSet::F32 => Requirements::F32,
             OpSet::F64 => Requirements::F64,
         };
-        Ok(())
     }
 
-    fn x4(&mut self, register: X4, _access: Access) -> Result<()> {
+    fn x4(&mut self, register: X4, _access: Access) {
         self.value(register.0, 1);
-        Ok(())
     }
 
-    fn x8(&mut self, register: X8, _access: Access) -> Result<()> {
+    fn x8(&mut self, register: X8, _access: Access) {
         self.value(register.0, 2);
-        Ok(())
     }
 
-    fn ref_read(&mut self, register: RefRead) -> Result<()> {
+    fn ref_read(&mut self, register: RefRead) {
         self.reference(register.ordinal());
-        Ok(())
     }
 
-    fn ref_move(&mut self, register: RefMove, _access: Access) -> Result<()> {
+    fn ref_move(&mut self, register: RefMove, _access: Access) {
         self.reference(register.ordinal());
-        Ok(())
     }
 
-    fn registers(&mut self, list: RegisterList<'a>, _access: Access) -> Result<()> {
+    fn registers(&mut self, list: RegisterList<'a>, _access: Access) {
         for (index, register) in list.iter().enumerate() {
             let pair = if self.returns {
                 self.results.get(index).is_some_and(|kind| kind.value_slots() == 2)
@@ -328,31 +324,26 @@ impl<'a> OperandVisitor<'a> for RegisterUsage {
                 false => self.value(register.ordinal(), if pair { 2 } else { 1 }),
             }
         }
-        Ok(())
     }
 
-    fn x4_list(&mut self, list: X4List<'a>) -> Result<()> {
+    fn x4_list(&mut self, list: X4List<'a>) {
         list.iter().for_each(|register| self.value(register.0, 1));
-        Ok(())
     }
 
-    fn x8_list(&mut self, list: X8List<'a>) -> Result<()> {
+    fn x8_list(&mut self, list: X8List<'a>) {
         list.iter().for_each(|register| self.value(register.0, 2));
-        Ok(())
     }
 
-    fn ref_list(&mut self, list: RefList<'a>) -> Result<()> {
+    fn ref_list(&mut self, list: RefList<'a>) {
         list.iter().for_each(|register| self.reference(register.ordinal()));
-        Ok(())
     }
 
-    fn moves(&mut self, list: MoveList<'a>) -> Result<()> {
+    fn moves(&mut self, list: MoveList<'a>) {
         for register in list.iter().flat_map(|step| [step.source, step.destination]) {
             match register.is_ref() {
                 true => self.reference(register.ordinal()),
                 false => self.value(register.ordinal(), 1),
             }
         }
-        Ok(())
     }
 }

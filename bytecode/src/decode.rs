@@ -2,7 +2,7 @@
 
 use crate::definition::BytecodeVersion;
 use crate::isa::{Op, OpSet, Opcode, PREFIX_F32, PREFIX_F64};
-use crate::{Error, Result};
+use crate::{Error, Result, Status};
 
 /// Decodes the instruction at `pc` and returns it with the pc of the next one.
 ///
@@ -106,11 +106,19 @@ pub struct Cursor<'a> {
     body: &'a [u8],
     position: usize,
     version: BytecodeVersion,
+    failure: Option<Failure>,
+}
+
+/// The first thing that could not be read.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    PastTheEnd { position: usize, wanted: usize },
+    Padding { position: usize },
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(body: &'a [u8], position: usize, version: BytecodeVersion) -> Self {
-        Self { body, position, version }
+        Self { body, position, version, failure: None }
     }
 
     /// A cursor for operands that are the same in every version.
@@ -136,60 +144,90 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.position).map_err(|_| Error::out_of_range("the function is longer than 4 GiB"))
     }
 
+    /// Whether something could not be read.
+    #[inline(always)]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// What could not be read first.
+    #[cold]
+    pub(crate) fn failure(&self) -> Error {
+        match self.failure {
+            Some(Failure::PastTheEnd { position, wanted }) => Error::out_of_range(format!(
+                "the instruction runs past the end of the function: {wanted} bytes wanted at {position:#x}, the function has {:#x}",
+                self.body.len()
+            )),
+            Some(Failure::Padding { position }) => {
+                Error::invalid(format!("the padding byte before the list at {:#x} is not zero", position.saturating_add(1)))
+            }
+            None => Error::new(Status::Internal, "nothing failed"),
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
     /// The opcode at the position.
     #[inline]
     pub(crate) fn opcode(&mut self) -> Result<Opcode> {
-        let [first] = self.array()?;
+        let [first] = self.array();
         let (set, byte) = match first {
-            PREFIX_F32 => (OpSet::F32, self.array::<1>()?[0]),
-            PREFIX_F64 => (OpSet::F64, self.array::<1>()?[0]),
+            PREFIX_F32 => (OpSet::F32, self.array::<1>()[0]),
+            PREFIX_F64 => (OpSet::F64, self.array::<1>()[0]),
             core => (OpSet::Core, core),
         };
-        let major = self.version.major();
-        Opcode::find(set, byte, major).ok_or_else(|| crate::isa::unknown_opcode(set, byte, major))
+        match Opcode::find(set, byte, self.version.major()) {
+            Some(opcode) if !self.has_failed() => Ok(opcode),
+            _ => Err(self.bad_opcode(set, byte)),
+        }
+    }
+
+    #[cold]
+    fn bad_opcode(&self, set: OpSet, byte: u8) -> Error {
+        if self.has_failed() { self.failure() } else { crate::isa::unknown_opcode(set, byte, self.version.major()) }
     }
 
     /// The next `N` bytes.
     #[inline(always)]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
         match self.body.get(self.position..).and_then(|rest| rest.first_chunk()) {
             Some(array) => {
                 self.position += N;
-                Ok(*array)
+                *array
             }
-            None => Err(self.past_the_end(N)),
+            None => {
+                self.fail(Failure::PastTheEnd { position: self.position, wanted: N });
+                [0; N]
+            }
         }
     }
 
     /// The next bytes.
     #[inline]
-    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
         match self.body.get(self.position..).and_then(|rest| rest.get(..length)) {
             Some(bytes) => {
                 self.position += length;
-                Ok(bytes)
+                bytes
             }
-            None => Err(self.past_the_end(length)),
+            None => {
+                self.fail(Failure::PastTheEnd { position: self.position, wanted: length });
+                &[]
+            }
         }
     }
 
     /// A padded list of entries of `N` bytes.
     #[inline]
-    pub(crate) fn list<const N: usize>(&mut self) -> Result<&'a [[u8; N]]> {
-        if self.position % 2 != 0 && self.array::<1>()? != [0] {
-            return Err(Error::invalid("the padding byte before a list is not zero"));
+    pub(crate) fn list<const N: usize>(&mut self) -> &'a [[u8; N]] {
+        let position = self.position;
+        if !position.is_multiple_of(2) && self.array::<1>() != [0] {
+            self.fail(Failure::Padding { position });
         }
-        let count = u16::from_le_bytes(self.array()?);
-        let (entries, _) = self.bytes(usize::from(count) * N)?.as_chunks();
-        Ok(entries)
-    }
-
-    #[cold]
-    fn past_the_end(&self, wanted: usize) -> Error {
-        Error::out_of_range(format!(
-            "the instruction runs past the end of the function: {wanted} bytes wanted at {:#x}, the function has {:#x}",
-            self.position,
-            self.body.len()
-        ))
+        let count = u16::from_le_bytes(self.array());
+        self.bytes(usize::from(count) * N).as_chunks().0
     }
 }

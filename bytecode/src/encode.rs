@@ -13,12 +13,14 @@ pub struct Encoder {
     bytes: Vec<u8>,
     version: BytecodeVersion,
     targets: Vec<usize>,
+    /// The first failure of the current instruction.
+    error: Option<Error>,
 }
 
 impl Encoder {
     /// An empty body of this version.
     pub fn new(version: BytecodeVersion) -> Self {
-        Self { bytes: Vec::new(), version, targets: Vec::new() }
+        Self { bytes: Vec::new(), version, targets: Vec::new(), error: None }
     }
 
     /// The version.
@@ -47,26 +49,27 @@ impl Encoder {
     /// INVALID_ARGUMENT if the version does not have the op or the operand, OUT_OF_RANGE if a list or text is longer than its
     /// count can say. The body is unchanged then.
     pub fn op(&mut self, op: &Op<'_>) -> Result<()> {
-        let (length, targets) = (self.bytes.len(), self.targets.len());
-        let result = self.try_op(op);
-        if result.is_err() {
-            self.bytes.truncate(length);
-            self.targets.truncate(targets);
-        }
-        result
-    }
-
-    fn try_op(&mut self, op: &Op<'_>) -> Result<()> {
         let (set, byte) = (op.opcode().set(), op.opcode().info().byte);
         if Opcode::find(set, byte, self.version.major()).is_none() {
             return Err(crate::isa::unknown_opcode(set, byte, self.version.major()));
         }
+        let (length, targets) = (self.bytes.len(), self.targets.len());
         match set {
             OpSet::Core => self.raw(&[byte]),
             OpSet::F32 => self.raw(&[PREFIX_F32, byte]),
             OpSet::F64 => self.raw(&[PREFIX_F64, byte]),
         }
-        op.encode_operands(self)
+        op.encode_operands(self);
+        let Some(error) = self.error.take() else { return Ok(()) };
+        self.bytes.truncate(length);
+        self.targets.truncate(targets);
+        Err(error)
+    }
+
+    /// Remembers why the current instruction cannot be encoded.
+    #[cold]
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
     }
 
     /// Appends bytes as they are.
@@ -88,20 +91,20 @@ impl Encoder {
     }
 
     /// Appends a count.
-    pub(crate) fn count(&mut self, count: usize) -> Result<()> {
-        let count = u16::try_from(count).map_err(|_| Error::out_of_range(format!("a list or text of {count} entries; at most 65535")))?;
-        self.raw(&count.to_le_bytes());
-        Ok(())
+    pub(crate) fn count(&mut self, count: usize) {
+        match u16::try_from(count) {
+            Ok(count) => self.raw(&count.to_le_bytes()),
+            Err(_) => self.fail(Error::out_of_range(format!("a list or text of {count} entries; at most 65535"))),
+        }
     }
 
     /// Appends a padded list.
-    pub(crate) fn list<const N: usize>(&mut self, entries: &[[u8; N]]) -> Result<()> {
-        if self.bytes.len() % 2 != 0 {
+    pub(crate) fn list<const N: usize>(&mut self, entries: &[[u8; N]]) {
+        if !self.bytes.len().is_multiple_of(2) {
             self.raw(&[0]);
         }
-        self.count(entries.len())?;
+        self.count(entries.len());
         self.raw(entries.as_flattened());
-        Ok(())
     }
 }
 

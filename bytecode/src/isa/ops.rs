@@ -157,51 +157,50 @@ macro_rules! define_ops {
 
             /// Reads the instruction at the cursor.
             pub(crate) fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-                match cursor.opcode()? {
+                let op = match cursor.opcode()? {
                     $($(Opcode::$name => {
-                        $(let $field = <$ty as Operand<'a>>::decode(cursor)?;)*
-                        $($(let $result = <$result_ty as Operand<'a>>::decode(cursor)?;)*)?
-                        Ok(Self::$name { $($field,)* $($($result,)*)? })
+                        $(let $field = <$ty as Operand<'a>>::decode(cursor);)*
+                        $($(let $result = <$result_ty as Operand<'a>>::decode(cursor);)*)?
+                        Self::$name { $($field,)* $($($result,)*)? }
                     })*)*
-                }
+                };
+                if cursor.has_failed() { Err(cursor.failure()) } else { Ok(op) }
             }
 
             /// Appends the operands; the opcode is already there.
-            pub(crate) fn encode_operands(&self, encoder: &mut Encoder) -> Result<()> {
+            pub(crate) fn encode_operands(&self, encoder: &mut Encoder) {
                 match *self {
                     $($(Self::$name { $($field,)* $($($result,)*)? } => {
-                        $($field.encode(encoder)?;)*
-                        $($($result.encode(encoder)?;)*)?
+                        $($field.encode(encoder);)*
+                        $($($result.encode(encoder);)*)?
                     })*)*
                 }
-                Ok(())
             }
 
             /// Shows the operands to a visitor.
-            pub fn visit<V: OperandVisitor<'a>>(&self, visitor: &mut V) -> Result<()> {
-                visitor.opcode(self.opcode())?;
+            pub fn visit(&self, visitor: &mut dyn OperandVisitor<'a>) {
+                visitor.opcode(self.opcode());
                 match *self {
                     $($(Self::$name { $($field,)* $($($result,)*)? } => {
-                        $($field.visit(Access::Read, visitor)?;)*
-                        $($($result.visit(Access::Write, visitor)?;)*)?
+                        $($field.visit(Access::Read, visitor);)*
+                        $($($result.visit(Access::Write, visitor);)*)?
                     })*)*
                 }
-                Ok(())
             }
         }
 
         /// Shows the operands of the instruction at the cursor to a visitor, without building an [`Op`]: one dispatch per
-        /// instruction, which is what makes verification fast.
+        /// instruction, which is what makes verification fast. After a failure the visitor may have seen nonsense.
         pub(crate) fn walk<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> Result<Opcode> {
             let opcode = cursor.opcode()?;
-            visitor.opcode(opcode)?;
+            visitor.opcode(opcode);
             match opcode {
                 $($(Opcode::$name => {
-                    $(<$ty as Operand<'a>>::decode(cursor)?.visit(Access::Read, visitor)?;)*
-                    $($(<$result_ty as Operand<'a>>::decode(cursor)?.visit(Access::Write, visitor)?;)*)?
+                    $(<$ty as Operand<'a>>::decode(cursor).visit(Access::Read, visitor);)*
+                    $($(<$result_ty as Operand<'a>>::decode(cursor).visit(Access::Write, visitor);)*)?
                 })*)*
             }
-            Ok(opcode)
+            if cursor.has_failed() { Err(cursor.failure()) } else { Ok(opcode) }
         }
 
         $(impl SetTable<{ prefix!($set) }> {

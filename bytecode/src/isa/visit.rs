@@ -5,9 +5,9 @@ use super::{
     CaseList, FunctionRef, GlobalOffset, GlobalSlot, Imm32, Imm64, MoveList, Opcode, Pc, RefList, RefMove, RefRead, RegisterList,
     RodataOrdinal, SegmentList, SwitchCase, Text, TypeOrdinal, X4, X4List, X8, X8List,
 };
+use crate::Error;
 use crate::decode::Cursor;
 use crate::encode::Encoder;
-use crate::{Error, Result};
 
 /// Whether an instruction reads or writes an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,101 +72,59 @@ pub enum OperandKind {
 #[allow(unused_variables)]
 pub trait OperandVisitor<'a> {
     /// The opcode, before any operand.
-    fn opcode(&mut self, opcode: Opcode) -> Result<()> {
-        Ok(())
-    }
+    fn opcode(&mut self, opcode: Opcode) {}
     /// A 32-bit register.
-    fn x4(&mut self, register: X4, access: Access) -> Result<()> {
-        Ok(())
-    }
+    fn x4(&mut self, register: X4, access: Access) {}
     /// A 64-bit pair.
-    fn x8(&mut self, register: X8, access: Access) -> Result<()> {
-        Ok(())
-    }
+    fn x8(&mut self, register: X8, access: Access) {}
     /// A ref operand without MOVE.
-    fn ref_read(&mut self, register: RefRead) -> Result<()> {
-        Ok(())
-    }
+    fn ref_read(&mut self, register: RefRead) {}
     /// A ref operand or result with MOVE.
-    fn ref_move(&mut self, register: RefMove, access: Access) -> Result<()> {
-        Ok(())
-    }
+    fn ref_move(&mut self, register: RefMove, access: Access) {}
     /// A 32-bit literal.
-    fn imm32(&mut self, literal: Imm32) -> Result<()> {
-        Ok(())
-    }
+    fn imm32(&mut self, literal: Imm32) {}
     /// A 64-bit literal.
-    fn imm64(&mut self, literal: Imm64) -> Result<()> {
-        Ok(())
-    }
+    fn imm64(&mut self, literal: Imm64) {}
     /// A value of `size` bytes in the primitive global area.
-    fn global_offset(&mut self, offset: u32, size: u32) -> Result<()> {
-        Ok(())
-    }
+    fn global_offset(&mut self, offset: u32, size: u32) {}
     /// A ref global.
-    fn global_slot(&mut self, slot: GlobalSlot) -> Result<()> {
-        Ok(())
-    }
+    fn global_slot(&mut self, slot: GlobalSlot) {}
     /// A rodata segment.
-    fn rodata(&mut self, ordinal: RodataOrdinal) -> Result<()> {
-        Ok(())
-    }
+    fn rodata(&mut self, ordinal: RodataOrdinal) {}
     /// A type.
-    fn type_ordinal(&mut self, ordinal: TypeOrdinal) -> Result<()> {
-        Ok(())
-    }
+    fn type_ordinal(&mut self, ordinal: TypeOrdinal) {}
     /// A function.
-    fn function(&mut self, function: FunctionRef) -> Result<()> {
-        Ok(())
-    }
+    fn function(&mut self, function: FunctionRef) {}
     /// A branch target.
-    fn target(&mut self, pc: Pc) -> Result<()> {
-        Ok(())
-    }
+    fn target(&mut self, pc: Pc) {}
     /// Arguments (read) or results (written) of a call, or returned or traced values.
-    fn registers(&mut self, list: RegisterList<'a>, access: Access) -> Result<()> {
-        Ok(())
-    }
+    fn registers(&mut self, list: RegisterList<'a>, access: Access) {}
     /// 32-bit registers.
-    fn x4_list(&mut self, list: X4List<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn x4_list(&mut self, list: X4List<'a>) {}
     /// 64-bit pairs.
-    fn x8_list(&mut self, list: X8List<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn x8_list(&mut self, list: X8List<'a>) {}
     /// Ref registers.
-    fn ref_list(&mut self, list: RefList<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn ref_list(&mut self, list: RefList<'a>) {}
     /// Segments of a variadic call.
-    fn segments(&mut self, list: SegmentList<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn segments(&mut self, list: SegmentList<'a>) {}
     /// Moves on the way to the target before them.
-    fn moves(&mut self, list: MoveList<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn moves(&mut self, list: MoveList<'a>) {}
     /// Number of cases of a branch table, before the cases.
-    fn cases(&mut self, count: usize) -> Result<()> {
-        Ok(())
-    }
+    fn cases(&mut self, count: usize) {}
     /// A message.
-    fn text(&mut self, text: Text<'a>) -> Result<()> {
-        Ok(())
-    }
+    fn text(&mut self, text: Text<'a>) {}
 }
 
 /// An operand type: its kind, its encoding, and the visitor method that it goes to.
 pub trait Operand<'a>: Copy {
     /// The kind.
     const KIND: OperandKind;
-    /// Reads it.
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self>;
-    /// Appends it.
-    fn encode(self, encoder: &mut Encoder) -> Result<()>;
+    /// Reads it. A failure is remembered by the cursor and the value means nothing then.
+    fn decode(cursor: &mut Cursor<'a>) -> Self;
+    /// Appends it. A failure is remembered by the encoder.
+    fn encode(self, encoder: &mut Encoder);
     /// Shows it to the visitor.
-    fn visit<V: OperandVisitor<'a>>(self, access: Access, visitor: &mut V) -> Result<()>;
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, access: Access, visitor: &mut V);
 }
 
 /// Implements [`Operand`] for a newtype over an integer.
@@ -175,15 +133,14 @@ macro_rules! integer_operand {
         impl<'a> Operand<'a> for $ty {
             const KIND: OperandKind = OperandKind::$kind;
             #[inline(always)]
-            fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-                Ok(Self(<$integer>::from_le_bytes(cursor.array()?)))
+            fn decode(cursor: &mut Cursor<'a>) -> Self {
+                Self(<$integer>::from_le_bytes(cursor.array()))
             }
-            fn encode(self, encoder: &mut Encoder) -> Result<()> {
+            fn encode(self, encoder: &mut Encoder) {
                 encoder.raw(&self.0.to_le_bytes());
-                Ok(())
             }
             #[inline(always)]
-            fn visit<V: OperandVisitor<'a>>(self, $access: Access, $visitor: &mut V) -> Result<()> {
+            fn visit<V: OperandVisitor<'a> + ?Sized>(self, $access: Access, $visitor: &mut V) {
                 let $value = self;
                 $visit
             }
@@ -205,32 +162,30 @@ integer_operand!(FunctionRef, Function, u32, |value, _access, visitor| visitor.f
 impl<'a> Operand<'a> for Pc {
     const KIND: OperandKind = OperandKind::Pc;
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-        Ok(Self(u32::from_le_bytes(cursor.array()?)))
+    fn decode(cursor: &mut Cursor<'a>) -> Self {
+        Self(u32::from_le_bytes(cursor.array()))
     }
-    fn encode(self, encoder: &mut Encoder) -> Result<()> {
+    fn encode(self, encoder: &mut Encoder) {
         encoder.target(self);
-        Ok(())
     }
     #[inline(always)]
-    fn visit<V: OperandVisitor<'a>>(self, _access: Access, visitor: &mut V) -> Result<()> {
-        visitor.target(self)
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, _access: Access, visitor: &mut V) {
+        visitor.target(self);
     }
 }
 
 impl<'a, const SIZE: u32> Operand<'a> for GlobalOffset<SIZE> {
     const KIND: OperandKind = OperandKind::GlobalOffset(SIZE);
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-        Ok(Self(u32::from_le_bytes(cursor.array()?)))
+    fn decode(cursor: &mut Cursor<'a>) -> Self {
+        Self(u32::from_le_bytes(cursor.array()))
     }
-    fn encode(self, encoder: &mut Encoder) -> Result<()> {
+    fn encode(self, encoder: &mut Encoder) {
         encoder.raw(&self.0.to_le_bytes());
-        Ok(())
     }
     #[inline(always)]
-    fn visit<V: OperandVisitor<'a>>(self, _access: Access, visitor: &mut V) -> Result<()> {
-        visitor.global_offset(self.0, SIZE)
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, _access: Access, visitor: &mut V) {
+        visitor.global_offset(self.0, SIZE);
     }
 }
 
@@ -238,20 +193,22 @@ impl<'a, const SIZE: u32> Operand<'a> for GlobalOffset<SIZE> {
 impl<'a> Operand<'a> for Option<X4> {
     const KIND: OperandKind = OperandKind::AlignmentX4;
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-        if cursor.version().major() >= 15 { X4::decode(cursor).map(Some) } else { Ok(None) }
+    fn decode(cursor: &mut Cursor<'a>) -> Self {
+        (cursor.version().major() >= 15).then(|| X4::decode(cursor))
     }
-    fn encode(self, encoder: &mut Encoder) -> Result<()> {
+    fn encode(self, encoder: &mut Encoder) {
         match (self, encoder.version().major() >= 15) {
             (Some(register), true) => register.encode(encoder),
-            (None, false) => Ok(()),
-            (Some(_), false) => Err(Error::invalid("an alignment operand exists from bytecode 15.0 on only")),
-            (None, true) => Err(Error::invalid("the alignment operand is missing; it is needed from bytecode 15.0 on")),
+            (None, false) => {}
+            (Some(_), false) => encoder.fail(Error::invalid("an alignment operand exists from bytecode 15.0 on only")),
+            (None, true) => encoder.fail(Error::invalid("the alignment operand is missing; it is needed from bytecode 15.0 on")),
         }
     }
     #[inline(always)]
-    fn visit<V: OperandVisitor<'a>>(self, access: Access, visitor: &mut V) -> Result<()> {
-        self.map_or(Ok(()), |register| visitor.x4(register, access))
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, access: Access, visitor: &mut V) {
+        if let Some(register) = self {
+            visitor.x4(register, access);
+        }
     }
 }
 
@@ -261,14 +218,14 @@ macro_rules! list_operand {
         impl<'a> Operand<'a> for $ty<'a> {
             const KIND: OperandKind = OperandKind::$kind;
             #[inline(always)]
-            fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-                cursor.list().map(Self::new)
+            fn decode(cursor: &mut Cursor<'a>) -> Self {
+                Self::new(cursor.list())
             }
-            fn encode(self, encoder: &mut Encoder) -> Result<()> {
-                encoder.list(self.words())
+            fn encode(self, encoder: &mut Encoder) {
+                encoder.list(self.words());
             }
             #[inline(always)]
-            fn visit<V: OperandVisitor<'a>>(self, $access: Access, $visitor: &mut V) -> Result<()> {
+            fn visit<V: OperandVisitor<'a> + ?Sized>(self, $access: Access, $visitor: &mut V) {
                 let $value = self;
                 $visit
             }
@@ -285,50 +242,47 @@ list_operand!(MoveList, Moves, |value, _access, visitor| visitor.moves(value));
 
 impl<'a> Operand<'a> for Text<'a> {
     const KIND: OperandKind = OperandKind::Text;
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-        let length = u16::from_le_bytes(cursor.array()?);
-        cursor.bytes(usize::from(length)).map(Self)
+    fn decode(cursor: &mut Cursor<'a>) -> Self {
+        let length = u16::from_le_bytes(cursor.array());
+        Self(cursor.bytes(usize::from(length)))
     }
-    fn encode(self, encoder: &mut Encoder) -> Result<()> {
-        encoder.count(self.0.len())?;
+    fn encode(self, encoder: &mut Encoder) {
+        encoder.count(self.0.len());
         encoder.raw(self.0);
-        Ok(())
     }
-    fn visit<V: OperandVisitor<'a>>(self, _access: Access, visitor: &mut V) -> Result<()> {
-        visitor.text(self)
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, _access: Access, visitor: &mut V) {
+        visitor.text(self);
     }
 }
 
 impl<'a> Operand<'a> for CaseList<'a> {
     const KIND: OperandKind = OperandKind::Cases;
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-        let count = u16::from_le_bytes(cursor.array()?);
+    fn decode(cursor: &mut Cursor<'a>) -> Self {
+        let count = u16::from_le_bytes(cursor.array());
         let cases = Self(CaseSource::Encoded { count, body: cursor.body(), start: cursor.position() });
         for _ in 0..count {
-            decode_case(cursor)?;
+            decode_case(cursor);
         }
-        Ok(cases)
+        cases
     }
-    fn encode(self, encoder: &mut Encoder) -> Result<()> {
-        encoder.count(self.len())?;
+    fn encode(self, encoder: &mut Encoder) {
+        encoder.count(self.len());
         for case in self.iter() {
-            case.to.encode(encoder)?;
-            case.moves.encode(encoder)?;
+            case.to.encode(encoder);
+            case.moves.encode(encoder);
         }
-        Ok(())
     }
-    fn visit<V: OperandVisitor<'a>>(self, _access: Access, visitor: &mut V) -> Result<()> {
-        visitor.cases(self.len())?;
+    fn visit<V: OperandVisitor<'a> + ?Sized>(self, _access: Access, visitor: &mut V) {
+        visitor.cases(self.len());
         for case in self.iter() {
-            visitor.target(case.to)?;
-            visitor.moves(case.moves)?;
+            visitor.target(case.to);
+            visitor.moves(case.moves);
         }
-        Ok(())
     }
 }
 
-fn decode_case<'a>(cursor: &mut Cursor<'a>) -> Result<SwitchCase<'a>> {
-    Ok(SwitchCase { to: Pc::decode(cursor)?, moves: MoveList::decode(cursor)? })
+fn decode_case<'a>(cursor: &mut Cursor<'a>) -> SwitchCase<'a> {
+    SwitchCase { to: Pc::decode(cursor), moves: MoveList::decode(cursor) }
 }
 
 impl<'a> CaseList<'a> {
@@ -345,7 +299,7 @@ impl<'a> CaseList<'a> {
             Some((_, 0)) => None,
             Some((cursor, left)) => {
                 *left -= 1;
-                decode_case(cursor).ok()
+                Some(decode_case(cursor))
             }
         })
     }

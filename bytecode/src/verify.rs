@@ -1,0 +1,234 @@
+//! The verifier: a module definition to a module that an interpreter may trust.
+//!
+//! What is checked: every byte of every function, every operand against the module's tables and the function's register counts,
+//! every call against its callee's calling convention, every branch against the blocks. What is left to run time is what depends on
+//! data: indirect globals, buffers, lists, types of references, division, allocation, stack depth.
+//!
+//! All passes are linear in the size of the bytecode and none recurses.
+
+mod access;
+mod calls;
+mod function;
+mod infer;
+mod operands;
+mod usage;
+
+use std::ops::Range;
+
+use crate::calling_convention::{CallingConvention, Placement, PlacementRule};
+use crate::decode::Instructions;
+use crate::definition::{BytecodeVersion, Function, ModuleDef, Requirements};
+use crate::{Error, Result, Status};
+
+/// A module whose bytecode was verified. It cannot be changed, so it stays so.
+#[derive(Clone, Debug)]
+pub struct VerifiedModule {
+    definition: ModuleDef,
+    functions: Vec<FunctionInfo>,
+    imports: Vec<CallingConvention>,
+    block_starts: Vec<u32>,
+}
+
+/// What verification found out about a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// Arguments and results; never with spans. Inferred for functions of 13.0 without a signature.
+    pub convention: CallingConvention,
+    /// The rule by which its compiler placed the arguments.
+    pub placement_rule: PlacementRule,
+    /// Where the arguments stand in its frame.
+    pub placement: Placement,
+    /// Number of instructions, block markers not counted.
+    pub instructions: u32,
+    blocks: Range<usize>,
+}
+
+impl VerifiedModule {
+    /// The definition.
+    pub fn definition(&self) -> &ModuleDef {
+        &self.definition
+    }
+
+    /// Gives the definition back.
+    pub fn into_definition(self) -> ModuleDef {
+        self.definition
+    }
+
+    /// The bytecode version.
+    pub fn version(&self) -> BytecodeVersion {
+        self.definition.bytecode_version
+    }
+
+    /// What is known about each function, by ordinal.
+    pub fn functions(&self) -> &[FunctionInfo] {
+        &self.functions
+    }
+
+    /// The calling convention of each import, by ordinal.
+    pub fn imports(&self) -> &[CallingConvention] {
+        &self.imports
+    }
+
+    /// Where the blocks of a function start, ascending: the pcs that branches may name. From 14.0 on these are the pcs of the
+    /// block markers. Empty when the ordinal is out of range.
+    pub fn block_starts(&self, function: u32) -> &[u32] {
+        let blocks = self.functions.get(function as usize).map(|info| info.blocks.clone());
+        blocks.and_then(|blocks| self.block_starts.get(blocks)).unwrap_or_default()
+    }
+
+    /// The instructions of a function, block markers included.
+    pub fn instructions(&self, function: u32) -> Instructions<'_> {
+        Instructions::new(self.definition.body(function), self.version())
+    }
+}
+
+/// Largest ratio of the sizes of all functions to the size of the bytecode. Functions may overlap, but a small file must not ask for
+/// the verification of much code.
+const MAXIMUM_OVERLAP: u64 = 16;
+
+/// Verifies a module.
+///
+/// # Errors
+/// The first rule that the module breaks, with function and pc where it is about a function.
+pub fn verify(definition: ModuleDef) -> Result<VerifiedModule> {
+    check_module(&definition)?;
+    let imports = import_conventions(&definition)?;
+    let mut conventions = function_conventions(&definition)?;
+    let mut pass = Pass::default();
+    pass.run(&Context { definition: &definition, imports: &imports, functions: &conventions })?;
+    if conventions.iter().any(Option::is_none) {
+        infer::resolve(&definition, &imports, &mut conventions)?;
+        pass = Pass::default();
+        pass.run(&Context { definition: &definition, imports: &imports, functions: &conventions })?;
+    }
+    let functions = {
+        let context = Context { definition: &definition, imports: &imports, functions: &conventions };
+        pass.functions.into_iter().enumerate().map(|(ordinal, checked)| place(&context, ordinal, checked)).collect::<Result<_>>()?
+    };
+    Ok(VerifiedModule { functions, imports, block_starts: pass.block_starts, definition })
+}
+
+/// What the checks of a function look things up in.
+#[derive(Clone, Copy)]
+struct Context<'m> {
+    definition: &'m ModuleDef,
+    imports: &'m [CallingConvention],
+    /// `None` for functions whose convention is not known (yet).
+    functions: &'m [Option<CallingConvention>],
+}
+
+/// One pass over all functions.
+#[derive(Default)]
+struct Pass {
+    functions: Vec<Checked>,
+    block_starts: Vec<u32>,
+}
+
+/// The result of checking one function.
+struct Checked {
+    instructions: u32,
+    blocks: Range<usize>,
+}
+
+impl Pass {
+    fn run(&mut self, context: &Context<'_>) -> Result<()> {
+        let mut scratch = function::Scratch::default();
+        for (ordinal, function) in (0..).zip(&context.definition.functions) {
+            let first = self.block_starts.len();
+            let instructions = function::check(context, ordinal, function, &mut scratch, &mut self.block_starts)?;
+            self.functions.push(Checked { instructions, blocks: first..self.block_starts.len() });
+        }
+        Ok(())
+    }
+}
+
+fn check_module(definition: &ModuleDef) -> Result<()> {
+    let version = definition.bytecode_version;
+    if !(13..=17).contains(&version.major()) || version.minor() != 0 {
+        return Err(Error::invalid(format!("bytecode version {version} is not known; 13.0 to 17.0 are")));
+    }
+    check_requirements(definition.requirements)?;
+    for export in &definition.exports {
+        if export.function as usize >= definition.functions.len() {
+            let count = definition.functions.len();
+            return Err(Error::invalid(format!("export {:?} is function {}, the module has {count}", export.name, export.function)));
+        }
+    }
+    let total = definition.functions.iter().map(|function| function.bytecode.len() as u64).fold(0, u64::saturating_add);
+    if total / MAXIMUM_OVERLAP > definition.bytecode.len() as u64 {
+        return Err(Error::new(
+            Status::ResourceExhausted,
+            format!("the functions overlap too much: {total} bytes of code in {} bytes of bytecode", definition.bytecode.len()),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses requirement bits that mean something unknown.
+fn check_requirements(requirements: Requirements) -> Result<()> {
+    let known = Requirements::F32 | Requirements::F64 | Requirements::YIELD | Requirements::UNWIND;
+    match requirements.0 & !known {
+        0 => Ok(()),
+        unknown => Err(Error::invalid(format!("requirement bits {unknown:#x} are not known"))),
+    }
+}
+
+fn import_conventions(definition: &ModuleDef) -> Result<Vec<CallingConvention>> {
+    let imports = definition.imports.iter();
+    let convention = imports.map(|import| {
+        let named = |error: Error| Error::new(error.status, format!("import {:?}: {}", import.full_name, error.message));
+        let signature = import.signature.as_ref().ok_or_else(|| named(Error::invalid("it has no signature")))?;
+        signature.calling_convention.parse().map_err(named)
+    });
+    convention.collect()
+}
+
+fn function_conventions(definition: &ModuleDef) -> Result<Vec<Option<CallingConvention>>> {
+    let needed = definition.bytecode_version.has_block_markers();
+    let convention = (0..).zip(&definition.functions).map(|(ordinal, function)| {
+        match &function.signature {
+            Some(signature) => parse_function_convention(&signature.calling_convention).map(Some),
+            None if needed => Err(Error::invalid("the function has no signature")),
+            None => Ok(None),
+        }
+        .map_err(|error| error.at(ordinal, 0))
+    });
+    convention.collect()
+}
+
+fn parse_function_convention(text: &str) -> Result<CallingConvention> {
+    let convention: CallingConvention = text.parse()?;
+    if convention.has_spans() {
+        return Err(Error::invalid(format!("calling convention {text:?} of a defined function has a span")));
+    }
+    Ok(convention)
+}
+
+/// Decides how the arguments of a function are placed and checks that they fit.
+fn place(context: &Context<'_>, ordinal: usize, checked: Checked) -> Result<FunctionInfo> {
+    let at = |error: Error| error.at(u32::try_from(ordinal).unwrap_or(u32::MAX), 0);
+    let (Some(function), Some(Some(convention))) = (context.definition.functions.get(ordinal), context.functions.get(ordinal)) else {
+        return Err(at(Error::new(Status::Internal, "the function was not resolved")));
+    };
+    let placement_rule = usage::placement_rule(context, ordinal, function, convention).map_err(at)?;
+    let placement = convention.placement(placement_rule).map_err(at)?;
+    check_fit(&placement, function, convention).map_err(at)?;
+    Ok(FunctionInfo {
+        convention: convention.clone(),
+        placement_rule,
+        placement,
+        instructions: checked.instructions,
+        blocks: checked.blocks,
+    })
+}
+
+fn check_fit(placement: &Placement, function: &Function, convention: &CallingConvention) -> Result<()> {
+    let (values, refs) = (function.value_registers, function.ref_registers);
+    if placement.value_slots > values || placement.ref_slots > refs {
+        return Err(Error::invalid(format!(
+            "the arguments of {convention} need {} value and {} ref registers; the function has {values} and {refs}",
+            placement.value_slots, placement.ref_slots
+        )));
+    }
+    Ok(())
+}
