@@ -4,9 +4,12 @@
 //! What is not here: the native modules that programs import, and the loaders themselves.
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+pub mod abi;
 mod buffer;
 mod element_type;
 mod executable;
+pub mod processor;
 mod view;
 
 pub use buffer::{HalBuffer, MemoryType, Usage, subspan};
