@@ -73,6 +73,36 @@ impl MemoryAccount {
     }
 }
 
+/// A charge that is returned when it is dropped: for memory that is not a storage.
+#[derive(Debug)]
+pub struct Charge {
+    account: MemoryAccount,
+    bytes: u64,
+}
+
+impl MemoryAccount {
+    /// Charges `bytes` until the result is dropped.
+    pub fn hold(&self, bytes: u64) -> Result<Charge> {
+        self.charge(bytes)?;
+        Ok(Charge { account: self.clone(), bytes })
+    }
+}
+
+impl Charge {
+    /// Charges more to the same account.
+    pub fn grow(&mut self, bytes: u64) -> Result<()> {
+        self.account.charge(bytes)?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.refund(self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +116,17 @@ mod tests {
         account.charge(40).unwrap();
         account.refund(100);
         assert_eq!((account.used(), account.peak()), (0, 100));
+    }
+
+    #[test]
+    fn a_held_charge_is_returned_on_drop() {
+        let account = MemoryAccount::with_limit(100);
+        let mut charge = account.hold(40).unwrap();
+        charge.grow(50).unwrap();
+        assert!(charge.grow(11).is_err());
+        assert_eq!(account.used(), 90);
+        drop(charge);
+        assert_eq!(account.used(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod error;
 mod span;
 mod storage;
 
-pub use account::MemoryAccount;
+pub use account::{Charge, MemoryAccount};
 pub use error::{Error, Result};
 pub use span::Span;
 pub use storage::{BASE_ALIGNMENT, STORAGE_OVERHEAD, live_allocations};
