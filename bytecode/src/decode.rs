@@ -2,7 +2,7 @@
 
 use crate::definition::BytecodeVersion;
 use crate::isa::{Op, OpSet, Opcode, PREFIX_F32, PREFIX_F64};
-use crate::{Error, Result, Status};
+use crate::{Error, Result};
 
 /// Decodes the instruction at `pc` and returns it with the pc of the next one.
 ///
@@ -13,7 +13,8 @@ use crate::{Error, Result, Status};
 /// for an instruction that runs past the end of the body.
 pub fn decode_op(body: &[u8], pc: u32, version: BytecodeVersion) -> Result<(Op<'_>, u32)> {
     let mut cursor = Cursor::new(body, pc as usize, version);
-    let op = Op::decode(&mut cursor)?;
+    let op = Op::decode(&mut cursor);
+    cursor.check()?;
     Ok((op, cursor.pc()?))
 }
 
@@ -48,12 +49,13 @@ impl<'a> Instructions<'a> {
 
     /// The bytes behind the last instruction (zeros in 13.0, none in later versions); whole once the iterator has ended.
     pub fn padding(&self) -> usize {
-        self.cursor.body.len().saturating_sub(self.cursor.position)
+        self.cursor.rest.len()
     }
 
     fn step(&mut self) -> Result<Instruction<'a>> {
         let pc = self.cursor.pc()?;
-        let op = Op::decode(&mut self.cursor).map_err(|mut error| {
+        let op = Op::decode(&mut self.cursor);
+        self.cursor.check().map_err(|mut error| {
             error.pc = Some(pc);
             error
         })?;
@@ -66,7 +68,7 @@ impl<'a> Iterator for Instructions<'a> {
     type Item = Result<Instruction<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.end.reached(self.cursor.position, self.after_terminator) {
+        if self.failed || self.end.reached(self.cursor.position(), self.after_terminator) {
             return None;
         }
         let result = self.step();
@@ -100,11 +102,12 @@ impl BodyEnd {
     }
 }
 
-/// A position in a function body.
+/// A position in a function body. What cannot be read is remembered, and reading goes on with zeros.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     body: &'a [u8],
-    position: usize,
+    /// What is left of the body.
+    rest: &'a [u8],
     version: BytecodeVersion,
     failure: Option<Failure>,
 }
@@ -114,11 +117,12 @@ pub struct Cursor<'a> {
 enum Failure {
     PastTheEnd { position: usize, wanted: usize },
     Padding { position: usize },
+    Opcode { set: OpSet, byte: u8 },
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(body: &'a [u8], position: usize, version: BytecodeVersion) -> Self {
-        Self { body, position, version, failure: None }
+        Self { body, rest: body.get(position..).unwrap_or_default(), version, failure: None }
     }
 
     /// A cursor for operands that are the same in every version.
@@ -126,6 +130,7 @@ impl<'a> Cursor<'a> {
         Self::new(body, position, BytecodeVersion::V17)
     }
 
+    #[inline(always)]
     pub(crate) fn version(&self) -> BytecodeVersion {
         self.version
     }
@@ -134,14 +139,24 @@ impl<'a> Cursor<'a> {
         self.body
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn position(&self) -> usize {
-        self.position
+        // `rest` is the end of `body`.
+        self.body.len().wrapping_sub(self.rest.len())
     }
 
     /// The position as a pc.
     pub(crate) fn pc(&self) -> Result<u32> {
-        u32::try_from(self.position).map_err(|_| Error::out_of_range("the function is longer than 4 GiB"))
+        u32::try_from(self.position()).map_err(|_| Error::out_of_range("the function is longer than 4 GiB"))
+    }
+
+    /// What could not be read, if something could not.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.failure {
+            None => Ok(()),
+            Some(failure) => Err(self.error(failure)),
+        }
     }
 
     /// Whether something could not be read.
@@ -150,18 +165,15 @@ impl<'a> Cursor<'a> {
         self.failure.is_some()
     }
 
-    /// What could not be read first.
     #[cold]
-    pub(crate) fn failure(&self) -> Error {
-        match self.failure {
-            Some(Failure::PastTheEnd { position, wanted }) => Error::out_of_range(format!(
+    fn error(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::PastTheEnd { position, wanted } => Error::out_of_range(format!(
                 "the instruction runs past the end of the function: {wanted} bytes wanted at {position:#x}, the function has {:#x}",
                 self.body.len()
             )),
-            Some(Failure::Padding { position }) => {
-                Error::invalid(format!("the padding byte before the list at {:#x} is not zero", position.saturating_add(1)))
-            }
-            None => Error::new(Status::Internal, "nothing failed"),
+            Failure::Padding { position } => Error::invalid(format!("the padding byte at {position:#x}, before a list, is not zero")),
+            Failure::Opcode { set, byte } => crate::isa::unknown_opcode(set, byte, self.version.major()),
         }
     }
 
@@ -170,61 +182,78 @@ impl<'a> Cursor<'a> {
         self.failure.get_or_insert(failure);
     }
 
+    #[cold]
+    fn fail_past_the_end(&mut self, wanted: usize) {
+        self.fail(Failure::PastTheEnd { position: self.position(), wanted });
+    }
+
+    /// Takes note of a byte that is no opcode.
+    #[cold]
+    pub(crate) fn fail_opcode(&mut self, set: OpSet, byte: u8) {
+        self.fail(Failure::Opcode { set, byte });
+    }
+
     /// The opcode at the position.
     #[inline]
-    pub(crate) fn opcode(&mut self) -> Result<Opcode> {
+    pub(crate) fn opcode(&mut self) -> Option<Opcode> {
         let [first] = self.array();
         let (set, byte) = match first {
             PREFIX_F32 => (OpSet::F32, self.array::<1>()[0]),
             PREFIX_F64 => (OpSet::F64, self.array::<1>()[0]),
             core => (OpSet::Core, core),
         };
-        match Opcode::find(set, byte, self.version.major()) {
-            Some(opcode) if !self.has_failed() => Ok(opcode),
-            _ => Err(self.bad_opcode(set, byte)),
+        let opcode = Opcode::find(set, byte, self.version.major());
+        if opcode.is_none() {
+            self.fail_opcode(set, byte);
         }
+        opcode
     }
 
-    #[cold]
-    fn bad_opcode(&self, set: OpSet, byte: u8) -> Error {
-        if self.has_failed() { self.failure() } else { crate::isa::unknown_opcode(set, byte, self.version.major()) }
+    /// Whether that many bytes are there.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self, length: usize) -> bool {
+        let enough = self.rest.len() >= length;
+        if !enough {
+            self.fail_past_the_end(length);
+        }
+        enough
     }
 
     /// The next `N` bytes.
     #[inline(always)]
     pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
-        match self.body.get(self.position..).and_then(|rest| rest.first_chunk()) {
-            Some(array) => {
-                self.position += N;
+        match self.rest.split_first_chunk() {
+            Some((array, rest)) => {
+                self.rest = rest;
                 *array
             }
             None => {
-                self.fail(Failure::PastTheEnd { position: self.position, wanted: N });
+                self.fail_past_the_end(N);
                 [0; N]
             }
         }
     }
 
     /// The next bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
-        match self.body.get(self.position..).and_then(|rest| rest.get(..length)) {
-            Some(bytes) => {
-                self.position += length;
+        match self.rest.split_at_checked(length) {
+            Some((bytes, rest)) => {
+                self.rest = rest;
                 bytes
             }
             None => {
-                self.fail(Failure::PastTheEnd { position: self.position, wanted: length });
+                self.fail_past_the_end(length);
                 &[]
             }
         }
     }
 
     /// A padded list of entries of `N` bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn list<const N: usize>(&mut self) -> &'a [[u8; N]] {
-        let position = self.position;
-        if !position.is_multiple_of(2) && self.array::<1>() != [0] {
+        let position = self.position();
+        if position & 1 != 0 && self.array::<1>() != [0] {
             self.fail(Failure::Padding { position });
         }
         let count = u16::from_le_bytes(self.array());

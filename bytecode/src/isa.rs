@@ -12,8 +12,8 @@ pub use operands::{
     Callee, CaseList, FunctionRef, GlobalOffset, GlobalSlot, Imm32, Imm64, Move, MoveList, Pc, RefList, RefMove, RefRead, Register,
     RegisterList, RodataOrdinal, SegmentList, SwitchCase, Text, TypeOrdinal, Word, X4, X4List, X8, X8List, words,
 };
+pub(crate) use ops::{BlockFlow, unknown_opcode, walk};
 pub use ops::{Op, OpSet, Opcode, OpcodeInfo, OperandInfo};
-pub(crate) use ops::{unknown_opcode, walk};
 pub use visit::{Access, Operand, OperandKind, OperandVisitor};
 
 /// The prefix byte of the f32 set.

@@ -38,6 +38,10 @@ pub struct FunctionInfo {
     pub placement_rule: PlacementRule,
     /// Where the arguments stand in its frame.
     pub placement: Placement,
+    /// Number of value registers of a frame: what the descriptor says, rounded up to pairs. Every operand is below it.
+    pub value_registers: u16,
+    /// Number of ref registers of a frame. Every operand is below it.
+    pub ref_registers: u16,
     /// Number of instructions, block markers not counted.
     pub instructions: u32,
     blocks: Range<usize>,
@@ -81,6 +85,11 @@ impl VerifiedModule {
         Instructions::new(self.definition.body(function), self.version())
     }
 }
+
+/// A function cannot have more value registers.
+const MAXIMUM_VALUE_REGISTERS: u16 = 0x7FFF;
+/// A function cannot have more ref registers.
+const MAXIMUM_REF_REGISTERS: u16 = 0x3FFF;
 
 /// Largest ratio of the sizes of all functions to the size of the bytecode. Functions may overlap, but a small file must not ask for
 /// the verification of much code.
@@ -217,6 +226,8 @@ fn place(context: &Context<'_>, ordinal: usize, checked: Checked) -> Result<Func
         convention: convention.clone(),
         placement_rule,
         placement,
+        value_registers: operands::frame_values(function),
+        ref_registers: function.ref_registers,
         instructions: checked.instructions,
         blocks: checked.blocks,
     })

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::decode::Cursor;
 use crate::encode::Encoder;
-use crate::{Error, Result};
+use crate::Error;
 
 /// The three opcode sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,6 +125,14 @@ macro_rules! define_ops {
                 }
             }
 
+            /// Whether it ends a block.
+            #[inline]
+            pub const fn is_terminator(&self) -> bool {
+                match self {
+                    $($(Self::$name { .. } => is_terminator!($($flag)?),)*)*
+                }
+            }
+
             /// What the op table says about an opcode (here because operand types borrow).
             const fn info_of(opcode: Opcode) -> &'static OpcodeInfo {
                 match opcode {
@@ -155,16 +163,16 @@ macro_rules! define_ops {
                 }
             }
 
-            /// Reads the instruction at the cursor.
-            pub(crate) fn decode(cursor: &mut Cursor<'a>) -> Result<Self> {
-                let op = match cursor.opcode()? {
-                    $($(Opcode::$name => {
+            /// Reads the instruction at the cursor. A failure is remembered by the cursor and the op means nothing then.
+            pub(crate) fn decode(cursor: &mut Cursor<'a>) -> Self {
+                match cursor.opcode() {
+                    $($(Some(Opcode::$name) => {
                         $(let $field = <$ty as Operand<'a>>::decode(cursor);)*
                         $($(let $result = <$result_ty as Operand<'a>>::decode(cursor);)*)?
                         Self::$name { $($field,)* $($($result,)*)? }
                     })*)*
-                };
-                if cursor.has_failed() { Err(cursor.failure()) } else { Ok(op) }
+                    None => Self::Block {},
+                }
             }
 
             /// Appends the operands; the opcode is already there.
@@ -189,18 +197,15 @@ macro_rules! define_ops {
             }
         }
 
-        /// Shows the operands of the instruction at the cursor to a visitor, without building an [`Op`]: one dispatch per
-        /// instruction, which is what makes verification fast. After a failure the visitor may have seen nonsense.
-        pub(crate) fn walk<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> Result<Opcode> {
-            let opcode = cursor.opcode()?;
-            visitor.opcode(opcode);
-            match opcode {
-                $($(Opcode::$name => {
-                    $(<$ty as Operand<'a>>::decode(cursor).visit(Access::Read, visitor);)*
-                    $($(<$result_ty as Operand<'a>>::decode(cursor).visit(Access::Write, visitor);)*)?
-                })*)*
-            }
-            if cursor.has_failed() { Err(cursor.failure()) } else { Ok(opcode) }
+        /// Shows the operands of the instruction at the cursor to a visitor, without building an [`Op`]: one dispatch and one bounds
+        /// check per instruction, which is what makes verification fast. A failure is remembered by the cursor; the visitor may
+        /// have seen nonsense then.
+        #[inline]
+        pub(crate) fn walk<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> BlockFlow {
+            $(set_walker! { $set { $(
+                $byte $major $name { $($field : $ty,)* } { $($($result : $result_ty,)*)? } is_terminator!($($flag)?);
+            )* } })*
+            walk_core(cursor, visitor)
         }
 
         $(impl SetTable<{ prefix!($set) }> {
@@ -218,6 +223,55 @@ macro_rules! define_ops {
             };
         })*
     };
+}
+
+/// Defines the walker of one opcode set.
+macro_rules! set_walker {
+    (core $arms:tt) => {
+        set_walker! { walk_core core $arms
+            PREFIX_F32 => walk_f32,
+            PREFIX_F64 => walk_f64,
+        }
+    };
+    (f32 $arms:tt) => {
+        set_walker! { walk_f32 f32 $arms }
+    };
+    (f64 $arms:tt) => {
+        set_walker! { walk_f64 f64 $arms }
+    };
+    ($walker:ident $set:ident { $(
+        $byte:literal $major:literal $name:ident { $($field:ident : $ty:ty,)* } { $($result:ident : $result_ty:ty,)* } $is_terminator:expr;
+    )* } $($prefix:path => $next:ident,)*) => {
+        fn $walker<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> BlockFlow {
+            let [byte] = cursor.array();
+            match byte {
+                $($prefix => return $next(cursor, visitor),)*
+                $($byte if $major == 13 || $major <= cursor.version().major() => {
+                    visitor.opcode(Opcode::$name);
+                    let fixed = const { OperandKind::total(&[$(<$ty as Operand<'a>>::KIND,)* $(<$result_ty as Operand<'a>>::KIND,)*]) };
+                    if cursor.reserve(fixed) {
+                        $(<$ty as Operand<'a>>::decode(cursor).visit(Access::Read, visitor);)*
+                        $(<$result_ty as Operand<'a>>::decode(cursor).visit(Access::Write, visitor);)*
+                        visitor.end(Opcode::$name);
+                    }
+                    if $is_terminator { BlockFlow::Ends } else { BlockFlow::Continues }
+                })*
+                _ => {
+                    cursor.fail_opcode(set!($set), byte);
+                    BlockFlow::Continues
+                }
+            }
+        }
+    };
+}
+
+/// Whether the block goes on after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockFlow {
+    /// It does.
+    Continues,
+    /// The instruction was a terminator.
+    Ends,
 }
 
 /// The prefix of a set, as it stands in [`Opcode`].
@@ -280,11 +334,6 @@ impl Op<'_> {
     /// The mnemonic, for example `add.i32`.
     pub const fn mnemonic(&self) -> &'static str {
         self.opcode().mnemonic()
-    }
-
-    /// Whether it ends a block.
-    pub const fn is_terminator(&self) -> bool {
-        self.opcode().is_terminator()
     }
 }
 

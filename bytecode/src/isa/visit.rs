@@ -66,6 +66,29 @@ pub enum OperandKind {
     Text,
 }
 
+impl OperandKind {
+    /// The encoded size in bytes at least.
+    const fn minimum_size(self) -> usize {
+        match self {
+            Self::AlignmentX4 => 0,
+            Self::X4 | Self::X8 | Self::RefRead | Self::RefMove => 2,
+            Self::Registers | Self::X4List | Self::X8List | Self::RefList | Self::Segments | Self::Moves | Self::Cases | Self::Text => 2,
+            Self::Imm32 | Self::GlobalOffset(_) | Self::GlobalSlot | Self::Rodata | Self::Type | Self::Function | Self::Pc => 4,
+            Self::Imm64 => 8,
+        }
+    }
+
+    /// The encoded size in bytes of several operands at least.
+    pub(crate) const fn total(kinds: &[Self]) -> usize {
+        let (mut total, mut index) = (0, 0);
+        while index < kinds.len() {
+            total += kinds[index].minimum_size();
+            index += 1;
+        }
+        total
+    }
+}
+
 /// Sees the operands of an instruction in the order of their encoding. Every method does nothing unless it is overridden.
 ///
 /// The cases of a branch table arrive as [`OperandVisitor::target`] and [`OperandVisitor::moves`], one pair per case.
@@ -73,6 +96,8 @@ pub enum OperandKind {
 pub trait OperandVisitor<'a> {
     /// The opcode, before any operand.
     fn opcode(&mut self, opcode: Opcode) {}
+    /// Every operand was shown.
+    fn end(&mut self, opcode: Opcode) {}
     /// A 32-bit register.
     fn x4(&mut self, register: X4, access: Access) {}
     /// A 64-bit pair.

@@ -70,7 +70,8 @@ pub(super) fn each_access<'m>(context: &Context<'m>, ordinal: u32, sink: &mut dy
             visitor.sink.block(pc);
         }
         visitor.sink.instruction(pc);
-        let op = Op::decode(&mut cursor).map_err(|error| error.at(ordinal, pc))?;
+        let op = Op::decode(&mut cursor);
+        cursor.check().map_err(|error| error.at(ordinal, pc))?;
         op.visit(&mut visitor);
         if let Some(error) = visitor.error {
             return Err(error.at(ordinal, pc));

@@ -21,7 +21,7 @@ impl Default for Calls<'_> {
 
 impl<'m> Checker<'_, 'm> {
     /// Checks what needs the whole instruction.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, opcode: Opcode) {
         let result = match opcode {
             Opcode::Call | Opcode::CallYieldable => self.call(),

@@ -1,15 +1,11 @@
 //! The checks of one function: descriptor, blocks, branches.
 
 use super::operands::Checker;
-use super::{Context, check_requirements};
+use super::{Context, MAXIMUM_REF_REGISTERS, MAXIMUM_VALUE_REGISTERS, check_requirements};
 use crate::decode::{BodyEnd, Cursor};
 use crate::definition::Function;
+use crate::isa::BlockFlow;
 use crate::{Error, Result, Status};
-
-/// A function cannot have more value registers.
-const MAXIMUM_VALUE_REGISTERS: u16 = 0x7FFF;
-/// A function cannot have more ref registers.
-const MAXIMUM_REF_REGISTERS: u16 = 0x3FFF;
 
 /// The marker of a block.
 const BLOCK: u8 = 0x79;
@@ -92,8 +88,8 @@ fn check_body<'m>(
                 continue;
             }
         }
-        let opcode = checker.instruction(&mut cursor).map_err(|error| (error, position))?;
-        in_block = !opcode.is_terminator();
+        let flow = checker.instruction(&mut cursor).map_err(|error| (error, position))?;
+        in_block = flow == BlockFlow::Continues;
         instructions += 1;
     }
     if in_block {

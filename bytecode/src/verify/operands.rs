@@ -1,20 +1,29 @@
 //! The checks of the operands of one instruction after another.
 
 use super::Context;
+use super::MAXIMUM_VALUE_REGISTERS;
 use super::calls::Calls;
 use crate::decode::Cursor;
 use crate::definition::{Function, Requirements};
 use crate::isa::{
-    Access, FunctionRef, GlobalSlot, MoveList, OpSet, Opcode, OperandVisitor, Pc, RefList, RefMove, RefRead, Register, RegisterList,
-    RodataOrdinal, SegmentList, TypeOrdinal, X4, X4List, X8, X8List, walk,
+    Access, BlockFlow, FunctionRef, GlobalSlot, MoveList, OpSet, Opcode, OperandVisitor, Pc, RefList, RefMove, RefRead, Register,
+    RegisterList, RodataOrdinal, SegmentList, TypeOrdinal, X4, X4List, X8, X8List, walk,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, Status};
 
 /// Branches cannot name this pc or a larger one.
 const BRANCH_LIMIT: u32 = 0x00FF_FFFF;
 
 const REF_BIT: u16 = 0x8000;
 const MOVE_BIT: u16 = 0x4000;
+
+/// The number of value registers that a frame of the function has: what the descriptor says, rounded up to pairs.
+///
+/// Compilers of 2023 did not count the high half of the last pair when it served only to swap block arguments, and their runtimes gave
+/// more registers than asked for.
+pub(super) fn frame_values(function: &Function) -> u16 {
+    function.value_registers.saturating_add(function.value_registers & 1).min(MAXIMUM_VALUE_REGISTERS)
+}
 
 /// What is wrong with an operand, said only when something is.
 type Complaint = fn(&Checker<'_, '_>, u32) -> Error;
@@ -53,8 +62,8 @@ impl<'c, 'm> Checker<'c, 'm> {
             ordinal,
             pc: 0,
             error: None,
-            values: function.value_registers,
-            pairs: function.value_registers & !1,
+            values: frame_values(function),
+            pairs: frame_values(function) & !1,
             refs: function.ref_registers,
             ref_read_mask: if version.honours_move() { u16::MAX } else { !MOVE_BIT },
             allows_f32: allows(Requirements::F32),
@@ -69,15 +78,20 @@ impl<'c, 'm> Checker<'c, 'm> {
     }
 
     /// Checks the instruction at the cursor.
-    #[inline]
-    pub(super) fn instruction(&mut self, cursor: &mut Cursor<'m>) -> Result<Opcode> {
+    #[inline(always)]
+    pub(super) fn instruction(&mut self, cursor: &mut Cursor<'m>) -> Result<BlockFlow> {
         self.pc = cursor.position() as u32;
-        let opcode = walk(cursor, self)?;
-        self.finish(opcode);
-        match self.error.take() {
-            None => Ok(opcode),
-            Some(error) => Err(error),
+        let flow = walk(cursor, self);
+        if cursor.has_failed() || self.error.is_some() {
+            return Err(self.first_error(cursor));
         }
+        Ok(flow)
+    }
+
+    #[cold]
+    fn first_error(&mut self, cursor: &Cursor<'m>) -> Error {
+        let found = cursor.check().err().or_else(|| self.error.take());
+        found.unwrap_or_else(|| Error::new(Status::Internal, "no error where one was seen"))
     }
 
     /// Takes note of an error.
@@ -135,6 +149,11 @@ impl<'m> OperandVisitor<'m> for Checker<'_, 'm> {
         if !allowed {
             self.fail(forbidden_opcode(opcode));
         }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, opcode: Opcode) {
+        self.finish(opcode);
     }
 
     #[inline(always)]
