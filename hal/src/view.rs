@@ -4,7 +4,8 @@ use crate::{ElementType, HalBuffer};
 use smallvec::SmallVec;
 use std::fmt;
 use vmfb_memory::{MemoryAccount, Span};
-use vmfb_vm::{Error, Handle, RefObject, Result};
+use vmfb_bytecode::calling_convention::Kind;
+use vmfb_vm::{Error, Handle, HostType, Ref, RefObject, Result, Value};
 
 /// Most dimensions that a view may have.
 pub const MAX_RANK: usize = 128;
@@ -155,5 +156,17 @@ impl fmt::Display for TypeText<'_> {
             write!(f, "{dimension}x")?;
         }
         write!(f, "{}", self.element_type)
+    }
+}
+
+impl HostType for BufferView {
+    const KIND: Kind = Kind::Ref;
+
+    fn into_value(self) -> Value {
+        Value::Ref(Ref::new(self))
+    }
+
+    fn from_value(value: Value) -> Result<Self> {
+        Ref::from_value(value)?.object::<Self>("the value").cloned()
     }
 }

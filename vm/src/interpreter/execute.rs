@@ -75,7 +75,7 @@ impl Environment<'_> {
                 compare { $($compare:ident branch $branch:ident { $ca:ident: $ct:ty, $cb:ident: $cu:ty } = $cf:expr;)* }
             ) => {
                 loop {
-                    let op = code[at];
+                    let op = &code[at];
                     at += 1;
                     match op.code {
                         $(Code::$unary => {
@@ -157,7 +157,7 @@ impl Environment<'_> {
                         Code::Fuel => attempt!(self.context.meter.charge(u64::from(op.imm))),
                         Code::Poll => attempt!(self.poll()),
                         Code::Fail => attempt!(Err(self.failure(u32::get(values, op.a), op.imm))),
-                        _ => attempt!(self.rare(values, op)),
+                        _ => attempt!(self.rare(values, *op)),
                     }
                 }
             };
@@ -166,6 +166,7 @@ impl Environment<'_> {
     }
 
     /// Ops on references and whole objects: out of the way of the hot ones.
+    #[inline(never)]
     fn rare(&mut self, values: &mut Values, op: Inst) -> Result<()> {
         match op.code {
             Code::ConstNull | Code::DiscardRef => self.set_ref(op.a, Ref::Null),
@@ -320,6 +321,7 @@ impl Environment<'_> {
         }
     }
 
+    #[inline(never)]
     fn poll(&mut self) -> Result<()> {
         // Reading the clock costs as much as hundreds of ops.
         const BETWEEN: u32 = 256;
@@ -342,7 +344,7 @@ impl Environment<'_> {
     }
 
     /// Calls an import. `None`: it returned. Refs that were given away are put back if it has to wait.
-    #[inline]
+    #[inline(never)]
     fn call_import(&mut self, values: &mut Values, site: u32) -> Result<Option<Action>> {
         let call = &self.body.calls[site as usize];
         match self.state.imports[call.callee as usize] {
