@@ -6,15 +6,29 @@
 
 #[allow(unsafe_code)]
 pub mod abi;
+mod assert;
 mod buffer;
 mod element_type;
 mod executable;
+mod fence;
+mod float8;
+mod format;
+mod number;
 pub mod processor;
+mod text;
+mod trace;
 mod view;
 
+pub use assert::{Expected, assert_view};
 pub use buffer::{HalBuffer, MemoryType, Usage, subspan};
 pub use element_type::{Class, ElementType};
 pub use executable::{
     Binding, Dispatch, Executable, ExecutableLoader, ExecutableParameters, ExecutableReference, Export, Load, load_executable,
 };
+pub use fence::{Fence, FenceStatus, repeat_error};
+pub use float8::float8_to_f32;
+pub use format::{ViewText, format_scalar};
+pub use number::{General, Letters};
+pub use text::{LOST_CONSTANT_HINT, Name, printable};
+pub use trace::{Trace, TraceSink, trace_to_stderr};
 pub use view::{BufferView, Encoding, MAX_RANK, Shape};
