@@ -1,0 +1,217 @@
+//! Tests of fences.
+
+use super::*;
+use std::sync::atomic::AtomicBool;
+use vmfb_vm::Status;
+
+fn join(fences: &[&Fence]) -> Fence {
+    Fence::join(fences.iter().copied(), &MemoryAccount::default()).unwrap().unwrap()
+}
+
+fn failure(fence: &Fence) -> Option<Status> {
+    match fence.status() {
+        FenceStatus::Failed(error) => Some(error.status()),
+        _ => None,
+    }
+}
+
+fn is_reached(fence: &Fence) -> bool {
+    matches!(fence.status(), FenceStatus::Reached)
+}
+
+fn is_pending(fence: &Fence) -> bool {
+    matches!(fence.status(), FenceStatus::Pending)
+}
+
+#[test]
+fn the_first_outcome_counts() {
+    let fence = Fence::new();
+    assert!(is_pending(&fence));
+    fence.signal();
+    fence.fail(Error::internal("too late"));
+    assert!(is_reached(&fence));
+
+    let fence = Fence::new();
+    fence.fail(Error::not_found("first").context("somewhere"));
+    fence.signal();
+    let FenceStatus::Failed(error) = fence.wait(None) else { panic!("the fence failed") };
+    assert_eq!((error.status(), error.message()), (Status::NotFound, "first"));
+    assert_eq!(error.context_chain().collect::<Vec<_>>(), ["somewhere"]);
+}
+
+#[test]
+fn waiting_ends_at_the_deadline() {
+    let fence = Fence::new();
+    let start = Instant::now();
+    assert!(matches!(fence.wait(Some(start + Duration::from_millis(30))), FenceStatus::Pending));
+    assert!(start.elapsed() >= Duration::from_millis(30));
+    assert!(matches!(fence.wait(Some(start)), FenceStatus::Pending), "a deadline in the past is no wait");
+}
+
+#[test]
+fn another_thread_ends_a_wait() {
+    let (a, b) = (Fence::new(), Fence::new());
+    let both = join(&[&a, &b]);
+    let thread = std::thread::spawn({
+        let (a, b) = (a.clone(), b.clone());
+        move || {
+            std::thread::sleep(Duration::from_millis(10));
+            b.signal();
+            std::thread::sleep(Duration::from_millis(10));
+            a.signal();
+        }
+    });
+    assert!(matches!(both.wait(None), FenceStatus::Reached));
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_joined_fence_fails_with_its_first_failure_at_once() {
+    let (a, b) = (Fence::new(), Fence::new());
+    let both = join(&[&a, &b]);
+    b.fail(Error::exhausted("no more"));
+    assert_eq!(failure(&both), Some(Status::ResourceExhausted));
+    assert!(matches!(both.wait(None), FenceStatus::Failed(_)), "a is still pending");
+    assert!(is_pending(&a));
+}
+
+#[test]
+fn signalling_a_joined_fence_reaches_all() {
+    let (a, b) = (Fence::new(), Fence::new());
+    join(&[&a, &b]).signal();
+    assert!(is_reached(&a) && is_reached(&b));
+}
+
+#[test]
+fn joining_charges_points_and_skips_what_was_reached() {
+    let account = MemoryAccount::default();
+    assert!(Fence::join([], &account).unwrap().is_none());
+    let (a, b) = (Fence::new(), Fence::new());
+    a.signal();
+    let one = Fence::join([&a, &b, &b], &account).unwrap().unwrap();
+    assert_eq!((one.points.len(), account.used()), (1, POINT_BYTES));
+    b.signal();
+    assert!(is_reached(&one));
+    assert!(is_reached(&join(&[&a, &b])));
+    drop(one);
+    assert_eq!(account.used(), 0);
+    let full = MemoryAccount::with_limit(POINT_BYTES - 1);
+    assert_eq!(Fence::join([&Fence::new()], &full).unwrap_err().status(), Status::ResourceExhausted);
+}
+
+#[test]
+fn a_failed_fence_stays_failed_when_joined() {
+    let (a, b) = (Fence::new(), Fence::new());
+    a.signal();
+    b.fail(Error::internal("broken"));
+    assert_eq!(failure(&join(&[&a, &b])), Some(Status::Internal));
+}
+
+#[test]
+fn bodies_are_called_once() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = |fence: &Fence| {
+        let calls = calls.clone();
+        fence.on_ready(move |result| {
+            result.unwrap();
+            calls.fetch_add(1, Ordering::Relaxed);
+        });
+    };
+    let (a, b) = (Fence::new(), Fence::new());
+    count(&a);
+    count(&join(&[&a, &b]));
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    a.signal();
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    b.signal();
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    count(&b);
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_joint_body_hears_of_the_first_failure_alone() {
+    let (a, b) = (Fence::new(), Fence::new());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let list = heard.clone();
+    join(&[&a, &b]).on_ready(move |result| list.lock().unwrap().push(result.unwrap_err().status()));
+    b.fail(Error::invalid("b"));
+    a.fail(Error::internal("a"));
+    assert_eq!(*heard.lock().unwrap(), [Status::InvalidArgument]);
+}
+
+#[test]
+fn chains_of_any_length_resolve() {
+    let first = Fence::new();
+    let mut last = first.clone();
+    for _ in 0..200_000 {
+        let next = Fence::new();
+        let signalled = next.clone();
+        last.on_ready(move |result| match result {
+            Ok(()) => signalled.signal(),
+            Err(error) => signalled.fail(error),
+        });
+        last = next;
+    }
+    first.fail(Error::not_found("gone"));
+    assert_eq!(failure(&last), Some(Status::NotFound));
+}
+
+#[test]
+fn a_fence_dropped_everywhere_counts_as_failed() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let list = heard.clone();
+    let fence = Fence::new();
+    fence.on_ready(move |result| list.lock().unwrap().push(result.unwrap_err().status()));
+    let copy = fence.clone();
+    drop(fence);
+    assert!(heard.lock().unwrap().is_empty());
+    drop(copy);
+    assert_eq!(*heard.lock().unwrap(), [Status::Aborted]);
+}
+
+#[test]
+fn long_chains_can_be_dropped() {
+    let first = Fence::new();
+    let mut last = first.clone();
+    for _ in 0..200_000 {
+        let next = Fence::new();
+        let signalled = next.clone();
+        last.on_ready(move |result| drop((result, signalled)));
+        last = next;
+    }
+    drop((first, last));
+}
+
+#[test]
+fn a_panicking_body_does_not_silence_the_thread() {
+    let fence = Fence::new();
+    fence.on_ready(|_| panic!("expected by the test"));
+    assert!(std::panic::catch_unwind(|| fence.signal()).is_err());
+    let called = Arc::new(AtomicBool::new(false));
+    let flag = called.clone();
+    fence.on_ready(move |_| flag.store(true, Ordering::Relaxed));
+    assert!(called.load(Ordering::Relaxed));
+}
+
+#[test]
+fn circles_are_refused() {
+    let (a, b, c) = (Fence::new(), Fence::new(), Fence::new());
+    assert!(a.follow(&a).is_err());
+    // As queued work does: the signal fence follows the wait fence, and something waits for the latter.
+    let order = |signal: &Fence, wait: &Fence| {
+        signal.follow(wait).map(|()| wait.on_ready(|_| {}))
+    };
+    order(&b, &a).unwrap();
+    order(&c, &b).unwrap();
+    assert_eq!(order(&a, &c).unwrap_err().status(), Status::InvalidArgument);
+    let other = Fence::new();
+    order(&c, &other).unwrap();
+    assert!(order(&other, &c).is_err());
+}
+
+#[test]
+fn fences_cross_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Fence>();
+}
