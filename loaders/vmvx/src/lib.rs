@@ -1,1 +1,65 @@
 //! Loader of VMVX executables, which are bytecode modules themselves.
+//!
+//! A kernel is an exported function that is called once per workgroup. It runs in a store of its own under the limits of the
+//! caller: what it uses of fuel, memory and time is the caller's. It can touch the buffers that are bound and nothing else, so
+//! these executables load where machine code is denied, too.
+#![forbid(unsafe_code)]
+
+mod entry;
+mod executable;
+
+use executable::VmvxExecutable;
+use std::sync::Arc;
+use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load};
+use vmfb_memory::{MemoryAccount, Span};
+use vmfb_vm::{Error, Module, Result, ResultExt};
+
+/// The format of VMVX executables.
+pub const FORMAT: &str = "vmvx-bytecode-fb";
+
+/// Loads executables of the format [`FORMAT`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VmvxLoader;
+
+impl VmvxLoader {
+    /// The loader.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl ExecutableLoader for VmvxLoader {
+    fn name(&self) -> &str {
+        "vmvx"
+    }
+
+    fn query_support(&self, format: &str) -> bool {
+        format == FORMAT
+    }
+
+    fn formats(&self) -> Vec<String> {
+        vec![FORMAT.to_owned()]
+    }
+
+    fn try_load(&self, parameters: &ExecutableParameters<'_>) -> Result<Load> {
+        if !self.query_support(parameters.format) {
+            return Ok(Load::NotMine(Error::invalid(format!("the format is {:?}, wanted {FORMAT:?}", parameters.format))));
+        }
+        let _entered = tracing::debug_span!("load_vmvx", bytes = parameters.data.len()).entered();
+        let load = || {
+            let module = Module::from_span(parameters.engine, private_copy(parameters.data)?)?;
+            VmvxExecutable::new(module, parameters.constants)
+        };
+        Ok(Load::Loaded(Arc::new(load().context(|| "loading a VMVX executable".to_owned())?)))
+    }
+}
+
+/// Bytes that nobody changes while they are checked and afterwards.
+fn private_copy(data: &Span) -> Result<Span> {
+    if data.constant_bytes().is_some() {
+        return Ok(data.clone());
+    }
+    let copy = Span::zeroed(data.len(), vmfb_memory::BASE_ALIGNMENT, &MemoryAccount::default())?;
+    copy.copy_from(0, data, 0, data.len())?;
+    Ok(copy.read_only())
+}
