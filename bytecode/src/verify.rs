@@ -163,7 +163,9 @@ fn check_module(definition: &ModuleDef) -> Result<()> {
             return Err(Error::invalid(format!("export {:?} is function {}, the module has {count}", export.name, export.function)));
         }
     }
-    let total = definition.functions.iter().map(|function| function.bytecode.len() as u64).fold(0, u64::saturating_add);
+    // A range that reaches out of the bytecode is refused with its function.
+    let size = |function: &Function| function.bytecode.len().min(definition.bytecode.len()) as u64;
+    let total = definition.functions.iter().map(size).fold(0, u64::saturating_add);
     if total / MAXIMUM_OVERLAP > definition.bytecode.len() as u64 {
         return Err(Error::new(
             Status::ResourceExhausted,
