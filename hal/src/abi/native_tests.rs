@@ -62,7 +62,7 @@ fn load_kernel(version: Version, kernel: HostKernel, constants: u8, bindings: u8
 unsafe extern "C" fn note(_: *const Environment, dispatch: *const DispatchState, workgroup: *const WorkgroupState) -> i32 {
     // SAFETY: the tests call with valid states.
     let (dispatch, workgroup) = unsafe { (&*dispatch, &*workgroup) };
-    assert!((&raw const *dispatch).is_aligned_to_64() && (&raw const *workgroup).is_aligned_to_64());
+    assert!(on_64_bytes(dispatch) && on_64_bytes(workgroup));
     let id = [workgroup.workgroup_id_x, workgroup.workgroup_id_y, workgroup.workgroup_id_z.into()];
     SEEN.with_borrow_mut(|seen| seen.push(id));
     // SAFETY: there are at least 64 constants or the declared one.
@@ -70,14 +70,8 @@ unsafe extern "C" fn note(_: *const Environment, dispatch: *const DispatchState,
     if failing == SEEN.with_borrow(|seen| seen.len()) as u32 { 7 } else { 0 }
 }
 
-trait Aligned {
-    fn is_aligned_to_64(self) -> bool;
-}
-
-impl<T> Aligned for *const T {
-    fn is_aligned_to_64(self) -> bool {
-        self.addr() % 64 == 0
-    }
+fn on_64_bytes<T>(pointer: *const T) -> bool {
+    pointer.addr().is_multiple_of(64)
 }
 
 /// Adds the constant to each u32 of binding 0 and writes binding 1.
@@ -115,7 +109,7 @@ unsafe extern "C" fn use_local_memory(_: *const Environment, _: *const DispatchS
     // SAFETY: the state says how much there is.
     unsafe {
         let workgroup = &*workgroup;
-        if workgroup.local_memory_size < 2 * 4096 || !workgroup.local_memory.cast_const().is_aligned_to_64() {
+        if workgroup.local_memory_size < 2 * 4096 || !on_64_bytes(workgroup.local_memory) {
             return 1;
         }
         workgroup.local_memory.cast::<u8>().write_bytes(0xAA, workgroup.local_memory_size as usize);

@@ -1,0 +1,100 @@
+//! An image in executable memory: written, relocated, then protected, never writable and executable at once.
+
+use crate::file::{ElfFile, Placed, Target};
+use crate::layout::{Layout, Protection};
+use crate::sys::{Mapping, page_size};
+use crate::{Architecture, CodePages};
+use std::io;
+use std::ptr;
+use std::sync::Arc;
+use vmfb_hal::abi::AddressSpace;
+use vmfb_vm::{Error, Result, Status};
+
+/// A loaded image. Clones are the same image; it is unmapped with the last of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Image(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    mapping: Mapping,
+    layout: Layout,
+    placed: Placed,
+}
+
+impl Image {
+    /// Maps, relocates and protects a file for this machine.
+    pub(crate) fn load(file: &[u8], architecture: &'static Architecture, code_pages: CodePages) -> Result<Self> {
+        let elf = ElfFile::parse(file, Target { architecture, page: page_size() })?;
+        let layout = elf.layout().clone();
+        let (Ok(size), Ok(alignment)) = (usize::try_from(layout.size()), usize::try_from(layout.alignment())) else {
+            return Err(Error::exhausted(format!("an image of {:#x} bytes does not fit in the address space", layout.size())));
+        };
+        let mut mapping = Mapping::writable(size, alignment)
+            .map_err(|error| Error::exhausted(format!("no memory for an image of {size} bytes: {error}")))?;
+        let base = mapping.base().expose_provenance() as u64;
+        let placed = elf.place(mapping.bytes_mut(), base)?;
+        protect(&mut mapping, &layout, code_pages).map_err(may_not_execute)?;
+        Ok(Self(Arc::new(Inner { mapping, layout, placed })))
+    }
+
+    /// Address of the library query function.
+    pub(crate) fn query(&self) -> usize {
+        self.0.placed.query as usize
+    }
+
+    /// Address before the load bias, for an address in memory.
+    fn unbiased(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.0.mapping.base().addr() as u64)?;
+        self.0.layout.start().checked_add(offset)
+    }
+}
+
+impl AddressSpace for Image {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        let range = self.unbiased(address).and_then(|address| self.0.layout.image_range(address, target.len() as u64));
+        let Some(range) = range else { return false };
+        // SAFETY: the range lies in a segment, which lies in the mapping and is readable for as long as `self` lives.
+        unsafe { ptr::copy_nonoverlapping(self.0.mapping.base().add(range.start), target.as_mut_ptr(), target.len()) };
+        true
+    }
+
+    fn is_executable(&self, address: u64) -> bool {
+        let segment = self.unbiased(address).and_then(|address| self.0.layout.segment_of(address, 1));
+        segment.is_some_and(|segment| segment.protection == Protection::ReadExecute)
+    }
+
+    fn describe(&self) -> &str {
+        "the ELF image"
+    }
+}
+
+/// Gives every segment its protection; what lies between segments becomes inaccessible.
+fn protect(mapping: &mut Mapping, layout: &Layout, code_pages: CodePages) -> io::Result<()> {
+    let offsets = |start: u64, end: u64| (start - layout.start()) as usize..(end - layout.start()) as usize;
+    let mut gap_start = layout.start();
+    for (pages, protection) in layout.pages() {
+        if gap_start < pages.start {
+            mapping.close(offsets(gap_start, pages.start))?;
+        }
+        gap_start = pages.end;
+        if protection == Protection::ReadExecute && code_pages == CodePages::Refused {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        mapping.protect(offsets(pages.start, pages.end), protection)?;
+    }
+    if let Some(relro) = layout.relro() {
+        mapping.protect(offsets(relro.start, relro.end), Protection::Read)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn may_not_execute(error: io::Error) -> Error {
+    Error::new(
+        Status::PermissionDenied,
+        format!(
+            "this process may not map executable pages ({error}): compile for VMVX (--iree-hal-target-backends=vmvx), which needs none, \
+             or for a system library (--iree-llvmcpu-link-embedded=false), which the system's own loader maps"
+        ),
+    )
+}
