@@ -1,1 +1,7 @@
-//! Command-line tools: vm-run, vm-dump.
+//! What the command-line tools are made of: the value grammar, array files, comparison and printing of results.
+#![forbid(unsafe_code)]
+
+pub mod declaration;
+pub mod failure;
+pub mod npy;
+pub mod values;
