@@ -91,6 +91,8 @@ impl Func {
     /// For callers that call often: nothing is allocated. Waits and yields are driven to the end.
     pub fn call_raw(&self, store: &mut StoreCore, values: &[u32], refs: &[Ref]) -> Result<()> {
         let mut stack = self.enter(store, values, refs)?;
+        // A wait lives until the repeated call is over, as in an invocation.
+        let mut _waiting;
         let result = loop {
             match store.with_machine(&mut stack, |machine| machine.run(0)) {
                 Ok(Exit::Returned) => break Ok(()),
@@ -99,6 +101,7 @@ impl Func {
                     if let Err(error) = block(store, &wait, None) {
                         break Err(error);
                     }
+                    _waiting = wait;
                 }
                 Err(error) => break Err(error),
             }

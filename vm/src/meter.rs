@@ -149,6 +149,11 @@ impl Meter {
             deadline: self.deadline,
         }
     }
+
+    /// A meter for work that is done later: same account, deadline and interruption, a tank of its own.
+    pub fn with_tank(&self, fuel: u64) -> Self {
+        Self { fuel, metering: self.metering, ..self.for_worker() }
+    }
 }
 
 #[cold]

@@ -146,6 +146,8 @@ impl Lowering<'_> {
             }
             Op::ConstI64Zero { dst } | Op::ConstF64Zero { dst } => self.constant64(dst.0, 0),
             Op::ConstI64 { value, dst } | Op::ConstF64 { value, dst } => self.constant64(dst.0, value.0),
+            Op::BitcastI32F32 { a, dst } | Op::BitcastF32I32 { a, dst } => self.emit(Code::Move32, [dst.0, a.0, 0, 0, 0], 0),
+            Op::BitcastI64F64 { a, dst } | Op::BitcastF64I64 { a, dst } => self.emit(Code::Move64, [dst.0, a.0, 0, 0, 0], 0),
             Op::ConstRefZero { dst } => self.emit(Code::ConstNull, [dst.ordinal(), 0, 0, 0, 0], 0),
             Op::ConstRefRodata { rodata, dst } => self.emit(Code::ConstRodata, [dst.ordinal(), 0, 0, 0, 0], rodata.0),
             Op::GlobalLoadI32 { offset, dst } | Op::GlobalLoadF32 { offset, dst } => self.global(Code::GlobalLoad32, dst.0, offset.0),

@@ -1,0 +1,5 @@
+//! Tests of the runtime from outside: programs are assembled op by op, and what they must do is known from elsewhere.
+
+mod opcodes;
+mod raw;
+mod support;
