@@ -16,11 +16,11 @@ fn load_with(loaders: &[Arc<dyn ExecutableLoader>], format: &Buffer, constants: 
 }
 
 fn loads(prefix: &'static str) -> Arc<dyn ExecutableLoader> {
-    Loader::new(prefix, |_| Ok(Load::Loaded(Kernels::new(&[]))))
+    Loader::claiming(prefix, |_| Ok(Load::Loaded(Kernels::new(&[]))))
 }
 
 fn fails(prefix: &'static str, status: Status) -> Arc<dyn ExecutableLoader> {
-    Loader::new(prefix, move |_| Err(Error::new(status, format!("the reason of {prefix}"))))
+    Loader::claiming(prefix, move |_| Err(Error::new(status, format!("the reason of {prefix}"))))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_first_loader_that_takes_it_loads() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let loader = |name: &'static str, answer: fn() -> Result<Load>| {
         let order = order.clone();
-        Loader::new("elf", move |_| {
+        Loader::claiming("elf", move |_| {
             order.lock().unwrap().push(name);
             answer()
         })
@@ -77,18 +77,18 @@ fn an_executable_that_nobody_takes_is_named_with_all_reasons() {
 fn constants_are_words() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let recorded = seen.clone();
-    let loader = Loader::new("elf", move |parameters| {
+    let loader = Loader::claiming("elf", move |parameters| {
         recorded.lock().unwrap().push((parameters.constants.to_vec(), parameters.data.to_vec().unwrap()));
         Ok(Load::Loaded(Kernels::new(&[])))
     });
     let words: Vec<u8> = (0..40u32).flat_map(|word| (word | 0xAB00_0000).to_le_bytes()).collect();
     for constants in [Ref::Null, Buffer::constant([]).into(), Buffer::constant([1, 2, 3, 4]).into(), Buffer::constant(words).into()] {
-        load_with(&[loader.clone()], &text("elf"), &constants).unwrap();
+        load_with(std::slice::from_ref(&loader), &text("elf"), &constants).unwrap();
     }
     let wanted = [vec![], vec![], vec![0x0403_0201], (0..40).map(|word| word | 0xAB00_0000).collect()];
     assert_eq!(*seen.lock().unwrap(), wanted.map(|words: Vec<u32>| (words, b"the bytes".to_vec())));
     for length in [1, 2, 3, 5, 161] {
-        let error = load_with(&[loader.clone()], &text("elf"), &Buffer::constant(vec![0; length]).into()).unwrap_err();
+        let error = load_with(std::slice::from_ref(&loader), &text("elf"), &Buffer::constant(vec![0; length]).into()).unwrap_err();
         assert_eq!(error.status(), Status::InvalidArgument);
         assert!(error.to_string().contains(&format!("{length} bytes")), "{error}");
     }

@@ -53,7 +53,7 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    pub(crate) fn new(
+    pub(crate) fn claiming(
         prefix: &'static str,
         answer: impl Fn(&ExecutableParameters<'_>) -> Result<Load> + Send + Sync + 'static,
     ) -> Arc<dyn ExecutableLoader> {

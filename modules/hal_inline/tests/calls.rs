@@ -1,0 +1,233 @@
+//! Calls of hal_inline's functions by a program: each import is forwarded by an exported function of a module made here.
+
+use std::sync::{Arc, Mutex};
+use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
+use vmfb_bytecode::builder::{ArchiveForm, write_module};
+use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind, PlacementRule};
+use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, Necessity, Signature};
+use vmfb_bytecode::isa::{FunctionRef, Op, Register, RegisterList, SegmentList, Word};
+use vmfb_hal::{BufferView, ElementType, HalBuffer};
+use vmfb_module_hal_inline::HalInline;
+use vmfb_vm::{Buffer, Config, Engine, Linker, Module, Ref, Result, Status, Store, Value};
+
+/// A program with one function that calls one import of hal_inline with its arguments and returns the results. `counts` are the
+/// tuple counts of the import's spans.
+struct Program {
+    store: Store,
+    function: vmfb_vm::Func,
+}
+
+impl Program {
+    fn new(import: &str, convention: &str, counts: &[u16]) -> Result<Self> {
+        Self::with(HalInline::new(), Config::new(), import, convention, counts)
+    }
+
+    fn with(hal_inline: HalInline, config: Config, import: &str, convention: &str, counts: &[u16]) -> Result<Self> {
+        let engine = Engine::new(config);
+        let mut linker = Linker::new();
+        linker.add_native(hal_inline)?;
+        let module = Module::new(&engine, forwarding_module(import, convention, counts)?)?;
+        let mut store = Store::new(&engine, ());
+        let instance = linker.instantiate(&mut store, &module)?;
+        let function = instance.function(&store, "forward")?;
+        Ok(Self { store, function })
+    }
+
+    fn call(&mut self, arguments: &[Value]) -> Result<Vec<Value>> {
+        self.function.call(&mut self.store, arguments)
+    }
+}
+
+fn forwarding_module(import: &str, convention: &str, counts: &[u16]) -> Result<Vec<u8>> {
+    let imported: CallingConvention = convention.parse()?;
+    let mut module = empty_module("program", BytecodeVersion::V17);
+    module.dependencies.push(Dependency { name: "hal_inline".to_owned(), minimum_version: 0, necessity: Necessity::Required });
+    let signature = Some(Signature { calling_convention: convention.to_owned(), attributes: Vec::new() });
+    module.imports.push(Import { full_name: format!("hal_inline.{import}"), signature, necessity: Necessity::Required });
+
+    let (mut kinds, mut segments, mut counts) = (Vec::new(), Vec::<Word>::new(), counts.iter());
+    for item in &imported.arguments {
+        match item {
+            Item::Plain(kind) => {
+                kinds.push(*kind);
+                segments.push(SegmentList::PLAIN.to_le_bytes());
+            }
+            Item::Span(fields) => {
+                let count = counts.next().copied().unwrap_or(0);
+                kinds.extend(fields.repeat(count.into()));
+                segments.push(count.to_le_bytes());
+            }
+        }
+    }
+    let forwarded = CallingConvention { arguments: kinds.iter().copied().map(Item::Plain).collect(), results: imported.results.clone() };
+    let placement = forwarded.placement(PlacementRule::NextFree)?;
+    let word = |kind: Kind, slot: u16| if kind == Kind::Ref { Register::reference(slot) } else { Register::value(slot) }.to_bytes();
+    let arguments: Vec<Word> = kinds.iter().zip(&placement.slots).map(|(kind, slot)| word(*kind, *slot)).collect();
+    // Results stand behind the arguments, each value in a pair of its own.
+    let (mut value, mut reference) = (placement.value_slots.next_multiple_of(2), placement.ref_slots);
+    let mut results = Vec::<Word>::new();
+    for kind in &imported.results {
+        let next = if *kind == Kind::Ref { &mut reference } else { &mut value };
+        results.push(word(*kind, *next));
+        *next += kind.value_slots().next_multiple_of(2).max(1);
+    }
+
+    let mut builder = FunctionBuilder::new(BytecodeVersion::V17, &forwarded.to_string());
+    builder.start_block();
+    let (callee, arguments, results) = (FunctionRef::import(0), RegisterList::new(&arguments), RegisterList::new(&results));
+    if imported.has_spans() {
+        builder.push(Op::CallVariadic { callee, segments: SegmentList::new(&segments), arguments, results });
+    } else {
+        builder.push(Op::Call { callee, arguments, results });
+    }
+    builder.push(Op::Return { values: results });
+    builder.value_registers(value + 2).ref_registers(reference + 1);
+    builder.finish()?.export_from(&mut module, "forward");
+    Ok(write_module(&module, &[] as &[&[u8]], ArchiveForm::Plain)?)
+}
+
+fn text(text: &str) -> Value {
+    Buffer::constant(text.as_bytes()).into()
+}
+
+fn f32_view(shape: &[u64], values: &[f32]) -> Value {
+    Ref::new(BufferView::from_f32(shape, values).unwrap()).into()
+}
+
+fn numbers(values: &[Value]) -> Vec<i64> {
+    let number = |value: &Value| match value {
+        Value::I32(value) => i64::from(*value),
+        Value::I64(value) => *value,
+        other => panic!("{other:?} is no integer"),
+    };
+    values.iter().map(number).collect()
+}
+
+fn reference(value: &Value) -> &Ref {
+    value.as_ref().unwrap()
+}
+
+fn bytes_of(buffer: &Value) -> Vec<u8> {
+    reference(buffer).downcast::<HalBuffer>().unwrap().span().to_vec().unwrap()
+}
+
+#[test]
+fn allocation_gives_a_buffer_and_its_storage() {
+    let results = Program::new("buffer.allocate", "0iI_rr", &[]).unwrap().call(&[64.into(), 8i64.into()]).unwrap();
+    let [buffer, storage] = &results[..] else { panic!("{results:?}") };
+    reference(storage).buffer("storage").unwrap().writable().unwrap().store_u32(4, 0x0102_0304).unwrap();
+    assert_eq!(bytes_of(buffer), [0, 0, 0, 0, 4, 3, 2, 1]);
+
+    let mut initialized = Program::new("buffer.allocate.initialized", "0irII_rr", &[]).unwrap();
+    let results = initialized.call(&[64.into(), text("abcdef"), 2i64.into(), 3i64.into()]).unwrap();
+    assert_eq!(bytes_of(&results[0]), b"cde");
+    assert_eq!(reference(&results[1]).buffer("storage").unwrap().span().to_vec().unwrap(), b"cde");
+
+    let error = Program::new("buffer.allocate", "0iI_rr", &[]).unwrap().call(&[64.into(), (-1i64).into()]).unwrap_err();
+    assert_eq!(error.status(), Status::OutOfRange);
+}
+
+#[test]
+fn buffers_are_wrapped_cut_and_measured() {
+    let wrapped = Program::new("buffer.wrap", "0rII_r", &[]).unwrap().call(&[text("abcdef"), 1i64.into(), 4i64.into()]).unwrap();
+    assert_eq!(bytes_of(&wrapped[0]), b"bcde");
+    let mut subspan = Program::new("buffer.subspan", "0rII_r", &[]).unwrap();
+    let part = subspan.call(&[wrapped[0].clone(), 1i64.into(), (-1i64).into()]).unwrap();
+    assert_eq!(bytes_of(&part[0]), b"cde");
+    assert_eq!(numbers(&Program::new("buffer.length", "0r_I", &[]).unwrap().call(&part).unwrap()), [3]);
+    let storage = Program::new("buffer.storage", "0r_r", &[]).unwrap().call(&part).unwrap();
+    assert_eq!(reference(&storage[0]).buffer("storage").unwrap().span().to_vec().unwrap(), b"cde");
+}
+
+#[test]
+fn a_lost_constant_is_explained() {
+    let error = Program::new("buffer.storage", "0r_r", &[]).unwrap().call(&[Ref::Null.into()]).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert!(error.to_string().contains("--iree-flow-inline-constants-max-byte-length=268435456"), "{error}");
+}
+
+#[test]
+fn a_view_is_made_and_asked() {
+    let mut wrap = Program::new("buffer.wrap", "0rII_r", &[]).unwrap();
+    let buffer = wrap.call(&[Buffer::constant([7; 24]).into(), 0i64.into(), 24i64.into()]).unwrap().remove(0);
+    let mut create = Program::new("buffer_view.create", "0rIIiiCID_r", &[2]).unwrap();
+    let (element_type, encoding) = (ElementType::SI32.0 as i32, 1);
+    let view = create
+        .call(&[buffer.clone(), 4i64.into(), 16i64.into(), element_type.into(), encoding.into(), 2i64.into(), 2i64.into()])
+        .unwrap()
+        .remove(0);
+    let ask = |import: &str, convention: &str, more: &[Value]| {
+        let arguments: Vec<Value> = std::iter::once(&view).chain(more).cloned().collect();
+        Program::new(import, convention, &[]).unwrap().call(&arguments).unwrap()
+    };
+    assert_eq!(numbers(&ask("buffer_view.rank", "0r_i", &[])), [2]);
+    assert_eq!(numbers(&ask("buffer_view.dim", "0ri_I", &[1.into()])), [2]);
+    assert_eq!(numbers(&ask("buffer_view.element_type", "0r_i", &[])), [0x1100_0020]);
+    assert_eq!(numbers(&ask("buffer_view.encoding_type", "0r_i", &[])), [1]);
+    assert_eq!(bytes_of(&ask("buffer_view.buffer", "0r_r", &[])[0]), [7; 16]);
+
+    let mut scalar = Program::new("buffer_view.create", "0rIIiiCID_r", &[0]).unwrap();
+    let result = scalar.call(&[buffer, 0i64.into(), 4i64.into(), element_type.into(), encoding.into()]).unwrap();
+    assert_eq!(reference(&result[0]).downcast::<BufferView>().unwrap().type_text(), "si32");
+}
+
+#[test]
+fn assertions_pass_and_fail() {
+    let mut assert = Program::new("buffer_view.assert", "0rriiCID_v", &[2]).unwrap();
+    let view = f32_view(&[2, 3], &[0.0; 6]);
+    let mut check = |label: &str, dimensions: [i64; 2]| {
+        let [a, b] = dimensions.map(Value::from);
+        assert.call(&[view.clone(), text(label), (ElementType::F32.0 as i32).into(), 1.into(), a, b])
+    };
+    assert!(check("input0", [2, 3]).unwrap().is_empty());
+    let error = check("input0", [2, 4]).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert_eq!(error.message(), "input0: dimension 1 is 3, wanted 4; it is 2x3xf32, wanted 2x4xf32");
+}
+
+#[test]
+fn traces_go_to_the_sink() {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let lines = seen.clone();
+    let hal_inline = HalInline::new().trace_sink(move |trace| {
+        lines.lock().unwrap().push_str(&trace.to_string());
+        Ok(())
+    });
+    let mut trace = Program::with(hal_inline, Config::new(), "buffer_view.trace", "0rCrD_v", &[2]).unwrap();
+    trace.call(&[text("sum"), f32_view(&[2], &[1.5, -0.0]), f32_view(&[], &[3.0])]).unwrap();
+    assert_eq!(*seen.lock().unwrap(), "=== sum ===\n2xf32=1.5 -0\nf32=3\n\n");
+    let error = trace.call(&[text("sum"), Ref::Null.into(), Ref::Null.into()]).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn queries_never_fail() {
+    let mut query = Program::new("device.query.i64", "0rr_iI", &[]).unwrap();
+    let mut ask = |category: &str, key: &str| numbers(&query.call(&[text(category), text(key)]).unwrap());
+    assert_eq!(ask("hal.cpu", "no such feature"), [0, 0]);
+    assert_eq!(ask("hal.device", "concurrency"), [0, 0]);
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(ask("hal.cpu", "avx2"), [1, i64::from(std::arch::is_x86_feature_detected!("avx2"))]);
+}
+
+#[test]
+fn nothing_stays_behind() {
+    let mut allocate = Program::new("buffer.allocate", "0iI_rr", &[]).unwrap();
+    let mut storage = Program::new("buffer.storage", "0r_r", &[]).unwrap();
+    allocate.call(&[64.into(), 100i64.into()]).unwrap();
+    let before = (allocate.store.account().used(), storage.store.account().used());
+    for _ in 0..10_000 {
+        let results = allocate.call(&[64.into(), 100i64.into()]).unwrap();
+        storage.call(&results[..1]).unwrap();
+    }
+    assert_eq!((allocate.store.account().used(), storage.store.account().used()), before);
+}
+
+#[test]
+fn memory_is_bounded_by_the_store() {
+    let limited = || Config::new().memory_limit(1 << 20);
+    let mut allocate = Program::with(HalInline::new(), limited(), "buffer.allocate", "0iI_rr", &[]).unwrap();
+    assert!(allocate.call(&[64.into(), (1i64 << 19).into()]).is_ok());
+    let error = allocate.call(&[64.into(), (1i64 << 20).into()]).unwrap_err();
+    assert_eq!(error.status(), Status::ResourceExhausted);
+}
