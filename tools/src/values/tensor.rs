@@ -2,7 +2,7 @@
 
 use crate::declaration::{DeclaredType, Slot};
 use crate::failure::{Failure, Result};
-use crate::npy::{self, Array, byte_length};
+use crate::npy::{Array, byte_length};
 use crate::values::element::{Codec, Packer, decode_hex_byte};
 use crate::values::files::Files;
 use crate::values::{example, span, type_text};
@@ -114,11 +114,8 @@ fn parse_type(text: &str, left: &str) -> Result<(Vec<u64>, ElementType)> {
 
 fn unknown_type(text: &str, left: &str, name: &str) -> Failure {
     // What was meant as a type may hold the letter at which shape and type are split.
-    let name = match left.len().checked_sub("index".len()).and_then(|start| left.get(start..)) {
-        Some("index") => left.get(left.len() - "index".len()..).unwrap_or(name),
-        _ if left.starts_with("tensor<") => left,
-        _ => name,
-    };
+    let index = left.len().checked_sub("index".len()).and_then(|start| left.get(start..)).filter(|end| *end == "index");
+    let name = if left.starts_with("tensor<") { left } else { index.unwrap_or(name) };
     let failure = Failure::invalid(format!("'{name}' is no element type")).at(text, span(text, name), "");
     let known = match name {
         "float16" | "half" => "f16",

