@@ -12,6 +12,7 @@ pub mod builder;
 pub mod debug;
 pub mod decode;
 pub mod definition;
+pub mod disassemble;
 pub mod encode;
 mod error;
 pub mod flatbuffer;
