@@ -1,5 +1,6 @@
 //! `!hal.buffer`: bytes that devices and kernels use.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Buffer, Error, Handle, Origin, RefObject, Result};
 
@@ -19,6 +20,8 @@ pub struct Usage(pub u32);
 impl Usage {
     /// Everything.
     pub const ALL: Self = Self(0x1F00_3F03);
+    /// The bytes are never written and may be shared.
+    pub const SHARING_IMMUTABLE: Self = Self(0x8_0000);
 }
 
 /// A HAL buffer: a range of storage.
@@ -29,6 +32,10 @@ pub struct HalBuffer {
     pub memory_type: MemoryType,
     /// Usage bits.
     pub usage: Usage,
+    /// The allocation that this is a part of.
+    root: Option<Handle<HalBuffer>>,
+    /// Owners of the allocation that the program counts.
+    owners: AtomicU32,
 }
 
 impl RefObject for HalBuffer {
@@ -38,7 +45,12 @@ impl RefObject for HalBuffer {
 impl HalBuffer {
     /// A buffer over a span.
     pub fn new(span: Span) -> Self {
-        Self { span, memory_type: MemoryType::HOST_LOCAL, usage: Usage::ALL }
+        Self::with_usage(span, MemoryType::HOST_LOCAL, Usage::ALL)
+    }
+
+    /// A buffer over a span that is good for some uses alone.
+    pub fn with_usage(span: Span, memory_type: MemoryType, usage: Usage) -> Self {
+        Self { span, memory_type, usage, root: None, owners: AtomicU32::new(1) }
     }
 
     /// New zeroed bytes.
@@ -66,6 +78,25 @@ impl HalBuffer {
         Buffer::new(self.span.clone(), Origin::Host)
     }
 
+    /// Counts one more owner of the allocation.
+    pub fn preserve(&self) {
+        let _ = self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_add(1));
+    }
+
+    /// Counts one owner of the allocation less; true if it was the last.
+    pub fn discard(&self) -> bool {
+        self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_sub(1)) == Ok(1)
+    }
+
+    /// Whether the allocation has one owner.
+    pub fn is_terminal(&self) -> bool {
+        self.owners().load(Ordering::Relaxed) == 1
+    }
+
+    fn owners(&self) -> &AtomicU32 {
+        self.root.as_ref().map_or(&self.owners, |root| &root.owners)
+    }
+
     /// Resolves a range as programs state it: length `u64::MAX` means up to the end. OUT_OF_RANGE names all three numbers.
     pub fn resolve_range(&self, offset: u64, length: u64) -> Result<(usize, usize)> {
         let available = self.len() as u64;
@@ -87,5 +118,6 @@ pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64) -> Result<H
         return Ok(buffer.clone());
     }
     let span = buffer.span.slice(offset, length)?;
-    Ok(Handle::new(HalBuffer { span, memory_type: buffer.memory_type, usage: buffer.usage }))
+    let root = Some(buffer.root.as_ref().unwrap_or(buffer).clone());
+    Ok(Handle::new(HalBuffer { root, ..HalBuffer::with_usage(span, buffer.memory_type, buffer.usage) }))
 }

@@ -199,9 +199,7 @@ fn circles_are_refused() {
     let (a, b, c) = (Fence::new(), Fence::new(), Fence::new());
     assert!(a.follow(&a).is_err());
     // As queued work does: the signal fence follows the wait fence, and something waits for the latter.
-    let order = |signal: &Fence, wait: &Fence| {
-        signal.follow(wait).map(|()| wait.on_ready(|_| {}))
-    };
+    let order = |signal: &Fence, wait: &Fence| signal.follow(wait).map(|()| wait.on_ready(|_| {}));
     order(&b, &a).unwrap();
     order(&c, &b).unwrap();
     assert_eq!(order(&a, &c).unwrap_err().status(), Status::InvalidArgument);

@@ -18,6 +18,7 @@ pub mod processor;
 mod text;
 mod trace;
 mod view;
+pub mod view_functions;
 
 pub use assert::{Expected, assert_view};
 pub use buffer::{HalBuffer, MemoryType, Usage, subspan};

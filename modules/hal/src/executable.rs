@@ -1,0 +1,90 @@
+//! `executable.*`: kernels, and finding them by name.
+
+use crate::State;
+use crate::layout::PipelineLayout;
+use std::sync::Arc;
+use vmfb_hal::{Executable, ExecutableParameters, Name, load_executable, printable};
+use vmfb_vm::{Buffer, Call, Error, Handle, RefObject, Result};
+
+/// `!hal.executable`.
+pub(crate) struct LoadedExecutable {
+    pub(crate) executable: Arc<dyn Executable>,
+    /// One for each export, in programs before 2024-08.
+    layouts: Vec<Handle<PipelineLayout>>,
+}
+
+impl RefObject for LoadedExecutable {
+    const TYPE_NAME: &'static str = "hal.executable";
+}
+
+impl LoadedExecutable {
+    /// The layout of an export.
+    pub(crate) fn layout(&self, export: u32) -> Result<&Handle<PipelineLayout>> {
+        let count = self.layouts.len();
+        let layout = self.layouts.get(export as usize);
+        layout.ok_or_else(|| Error::out_of_range(format!("entry point {export} has no pipeline layout; there are {count}")))
+    }
+}
+
+/// `rrrrCrD_r`: device, format, data, constants, a pipeline layout for each export.
+pub(crate) fn create_with_layouts(call: &mut Call<'_, State>) -> Result<()> {
+    call.state.check_device(call.arguments.reference()?)?;
+    let executable = load(call)?;
+    let count = call.arguments.span()?;
+    let layouts = (0..count).map(|_| call.arguments.handle("the pipeline layout")).collect::<Result<_>>()?;
+    call.results.push_reference(Handle::new(LoadedExecutable { executable, layouts }));
+    Ok(())
+}
+
+/// `rrrr_r`: device, format, data, constants.
+pub(crate) fn create(call: &mut Call<'_, State>) -> Result<()> {
+    call.state.check_device(call.arguments.reference()?)?;
+    create_rest(call)
+}
+
+/// `rIrrr_r`: device, queue affinity, format, data, constants.
+pub(crate) fn create_with_affinity(call: &mut Call<'_, State>) -> Result<()> {
+    call.state.check_device(call.arguments.reference()?)?;
+    call.arguments.i64()?;
+    create_rest(call)
+}
+
+fn create_rest(call: &mut Call<'_, State>) -> Result<()> {
+    let executable = load(call)?;
+    call.results.push_reference(Handle::new(LoadedExecutable { executable, layouts: Vec::new() }));
+    Ok(())
+}
+
+/// Reads format, data and constants.
+fn load(call: &mut Call<'_, State>) -> Result<Arc<dyn Executable>> {
+    let format = call.arguments.buffer("the executable format")?;
+    let data = call.arguments.buffer("the executable data")?;
+    let constants = call.arguments.reference()?;
+    let constants = if constants.is_null() { Vec::new() } else { words(constants.buffer("the executable constants")?)? };
+    let format = Name::read(format).ok_or_else(|| Error::invalid(format!("the executable format {:?} is no name", printable(format))))?;
+    call.context.meter.charge_bytes(data.len() as u64)?;
+    let device = &call.state.device;
+    let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &constants, engine: &device.engine };
+    load_executable(&device.loaders, &parameters)
+}
+
+fn words(buffer: &Buffer) -> Result<Vec<u32>> {
+    if !buffer.len().is_multiple_of(4) {
+        return Err(Error::invalid(format!("executable constants of {} bytes; the length is not a multiple of 4", buffer.len())));
+    }
+    let bytes = buffer.span().to_vec()?;
+    Ok(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+}
+
+/// `rr_I`: executable, name; a token for dispatches, which is the ordinal of the export.
+pub(crate) fn lookup(call: &mut Call<'_, State>) -> Result<()> {
+    let executable: &LoadedExecutable = call.arguments.object("the executable")?;
+    let name = call.arguments.buffer("the function name")?;
+    let found = Name::read(name).and_then(|name| executable.executable.lookup(&name));
+    let missing = || {
+        let count = executable.executable.export_count();
+        Error::not_found(format!("the executable has no function {:?}; it has {count}", printable(name)))
+    };
+    call.results.push_i64(found.ok_or_else(missing)? as i64);
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! What a command buffer holds when it is finished, and how it is executed.
+
+use crate::allocator::{range, slice};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+use vmfb_hal::{Binding, Dispatch, Executable, HalBuffer};
+use vmfb_memory::{Charge, Span};
+use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt};
+
+/// A range of bytes that a command works on.
+#[derive(Clone)]
+pub(crate) enum Slice {
+    /// Bytes that were known when the command was recorded.
+    Direct(Span),
+    /// A part of an entry of the binding table that comes with a submission.
+    Slot { slot: u32, offset: u64, length: u64 },
+}
+
+/// Buffers that come with a submission; null entries are allowed, unless a command uses them.
+pub(crate) type BindingTable = SmallVec<[Option<Span>; 4]>;
+
+/// One recorded command.
+pub(crate) enum Command {
+    Fill {
+        target: Slice,
+        pattern: Pattern,
+    },
+    Copy {
+        source: Slice,
+        target: Slice,
+    },
+    Dispatch(Box<RecordedDispatch>),
+    /// Another command buffer with bindings of its own.
+    Nested(Box<Nested>),
+}
+
+/// A command buffer in a command buffer.
+pub(crate) struct Nested {
+    pub(crate) program: Arc<Program>,
+    pub(crate) table: BindingTable,
+}
+
+/// A pattern of 1, 2, 4 or 8 bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Pattern {
+    bytes: [u8; 8],
+    length: u8,
+}
+
+/// A dispatch whose constants and bindings stand in its program.
+pub(crate) struct RecordedDispatch {
+    pub(crate) executable: Arc<dyn Executable>,
+    pub(crate) export: usize,
+    pub(crate) workgroups: Workgroups,
+    pub(crate) constants: Range<usize>,
+    pub(crate) bindings: Range<usize>,
+}
+
+/// The size of a grid.
+pub(crate) enum Workgroups {
+    Count([u32; 3]),
+    /// Three words that are read when the dispatch is executed.
+    Indirect(Slice),
+}
+
+/// Commands in the order in which they are executed.
+#[derive(Default)]
+pub(crate) struct Program {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) constants: Vec<u32>,
+    pub(crate) bindings: Vec<Slice>,
+    /// Levels of command buffers inside.
+    pub(crate) depth: u32,
+    /// Pays for all of it.
+    pub(crate) charge: Option<Charge>,
+}
+
+impl Slice {
+    /// A range of a buffer, or of the binding table's entry `slot` where the buffer is null.
+    pub(crate) fn new(buffer: Option<&HalBuffer>, slot: u32, offset: u64, length: u64) -> Result<Self> {
+        match buffer {
+            Some(buffer) => Ok(Self::Direct(slice(buffer.span(), offset, length)?)),
+            None => Ok(Self::Slot { slot, offset, length }),
+        }
+    }
+
+    /// Reads slot, buffer, offset and length.
+    pub(crate) fn read_slot_first(arguments: &mut Arguments<'_>) -> Result<Self> {
+        let (slot, buffer) = (arguments.u32()?, read_buffer(arguments)?);
+        Self::new(buffer, slot, arguments.u64()?, arguments.u64()?)
+    }
+
+    /// The bytes, with the binding table of a submission.
+    fn resolve<'a>(&'a self, table: &'a BindingTable) -> Result<Binding<'a>> {
+        let (slot, offset, length) = match self {
+            Self::Direct(span) => return Ok(whole(span)),
+            Self::Slot { slot, offset, length } => (*slot, *offset, *length),
+        };
+        if table.is_empty() {
+            return Err(Error::precondition(format!("the buffer is null, and there is no binding table for slot {slot}")));
+        }
+        let count = table.len();
+        let entry = table.get(slot as usize);
+        let entry = entry.ok_or_else(|| Error::out_of_range(format!("slot {slot} of a binding table with {count} entries")))?;
+        let entry = entry.as_ref().ok_or_else(|| Error::precondition(format!("entry {slot} of the binding table is null")))?;
+        let (offset, length) = range(entry, offset, length).context(|| format!("entry {slot} of the binding table"))?;
+        Ok(Binding { span: entry, offset, length })
+    }
+}
+
+/// All of a span.
+pub(crate) fn whole(span: &Span) -> Binding<'_> {
+    Binding { span, offset: 0, length: span.len() }
+}
+
+/// The next argument, a buffer; null allowed.
+pub(crate) fn read_buffer<'a>(arguments: &mut Arguments<'a>) -> Result<Option<&'a HalBuffer>> {
+    let reference = arguments.reference()?;
+    if reference.is_null() { Ok(None) } else { reference.object("the buffer").map(Some) }
+}
+
+/// Reads a binding table: a span of buffer, offset and length.
+pub(crate) fn read_table(arguments: &mut Arguments<'_>) -> Result<BindingTable> {
+    let mut table = BindingTable::new();
+    for index in 0..arguments.span()? {
+        let buffer = read_buffer(arguments)?;
+        let (offset, length) = (arguments.u64()?, arguments.u64()?);
+        let span = buffer.map(|buffer| slice(buffer.span(), offset, length)).transpose();
+        table.push(span.context(|| format!("entry {index} of the binding table"))?);
+    }
+    Ok(table)
+}
+
+impl Pattern {
+    /// The lowest `length` bytes of a value.
+    pub(crate) fn new(value: u64, length: i32) -> Result<Self> {
+        match length {
+            1 | 2 | 4 | 8 => Ok(Self { bytes: value.to_le_bytes(), length: length as u8 }),
+            _ => Err(Error::invalid(format!("a pattern of {length} bytes; wanted 1, 2, 4 or 8"))),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
+    }
+
+    /// Fills a range, whose length must be a multiple of the pattern's.
+    pub(crate) fn fill(&self, target: Binding<'_>, meter: &mut Meter) -> Result<()> {
+        let (length, unit) = (target.length, self.length);
+        if !length.is_multiple_of(usize::from(unit)) {
+            return Err(Error::invalid(format!("{length} bytes cannot be filled with a pattern of {unit} bytes")));
+        }
+        meter.charge_bytes(length as u64)?;
+        Ok(target.span.fill(target.offset, length, self.bytes())?)
+    }
+}
+
+/// Copies a range; where a length was given as "the rest", the shorter range counts.
+pub(crate) fn copy(source: Binding<'_>, target: Binding<'_>, meter: &mut Meter) -> Result<()> {
+    let length = source.length.min(target.length);
+    meter.charge_bytes(length as u64)?;
+    Ok(target.span.copy_from(target.offset, source.span, source.offset, length)?)
+}
+
+impl Program {
+    /// Executes all commands; stops at the first that fails.
+    pub(crate) fn run(&self, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
+        for (index, command) in self.commands.iter().enumerate() {
+            meter.poll()?;
+            self.run_one(command, table, concurrency, meter).context(|| format!("executing command {index} of a command buffer"))?;
+        }
+        Ok(())
+    }
+
+    fn run_one(&self, command: &Command, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
+        match command {
+            Command::Fill { target, pattern } => pattern.fill(target.resolve(table)?, meter).context(|| "filling a buffer".into()),
+            Command::Copy { source, target } => {
+                copy(source.resolve(table)?, target.resolve(table)?, meter).context(|| "copying between buffers".into())
+            }
+            Command::Dispatch(dispatch) => self.dispatch(dispatch, table, concurrency, meter).context(|| describe(dispatch)),
+            Command::Nested(nested) => {
+                meter.charge(1)?;
+                nested.program.run(&nested.table, concurrency, meter)
+            }
+        }
+    }
+
+    fn dispatch(&self, dispatch: &RecordedDispatch, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
+        let recorded = self.bindings.get(dispatch.bindings.clone()).unwrap_or_default();
+        let mut bindings: SmallVec<[Binding<'_>; 8]> = SmallVec::new();
+        for (index, slice) in recorded.iter().enumerate() {
+            bindings.push(slice.resolve(table).context(|| format!("binding {index}"))?);
+        }
+        let workgroup_count = match &dispatch.workgroups {
+            Workgroups::Count(count) => *count,
+            Workgroups::Indirect(slice) => read_count(slice.resolve(table).context(|| "the workgroup count".into())?)?,
+        };
+        let constants = self.constants.get(dispatch.constants.clone()).unwrap_or_default();
+        let grid = Dispatch { export: dispatch.export, workgroup_count, constants, bindings: &bindings, concurrency };
+        dispatch.executable.dispatch(meter, &grid)
+    }
+}
+
+fn read_count(words: Binding<'_>) -> Result<[u32; 3]> {
+    let word = |index: usize| {
+        let word = if words.length < 12 { None } else { words.span.load_u32(words.offset.saturating_add(index * 4)) };
+        word.ok_or_else(|| Error::out_of_range(format!("a workgroup count takes 12 bytes, there are {}", words.length)))
+    };
+    Ok([word(0)?, word(1)?, word(2)?])
+}
+
+#[cold]
+fn describe(dispatch: &RecordedDispatch) -> String {
+    match dispatch.executable.export(dispatch.export).and_then(|export| export.name.map(str::to_owned)) {
+        Some(name) => format!("dispatching {name}"),
+        None => format!("dispatching export {}", dispatch.export),
+    }
+}

@@ -1,0 +1,172 @@
+//! Submissions: work that waits for a fence and signals one.
+
+use crate::State;
+use crate::program::{BindingTable, Pattern, Program, copy, whole};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vmfb_hal::{Fence, FenceStatus, HalBuffer};
+use vmfb_memory::{Charge, Span};
+use vmfb_vm::{Error, FuelMetering, Handle, Meter, Result, ResultExt};
+
+/// What is done between a wait and a signal. It owns everything that it uses.
+pub(crate) enum Work {
+    Nothing,
+    /// The last use of a buffer is over.
+    Release(#[expect(dead_code, reason = "held until it is dropped")] Handle<HalBuffer>),
+    Fill {
+        target: Span,
+        pattern: Pattern,
+    },
+    Copy {
+        source: Span,
+        target: Span,
+    },
+    Execute {
+        programs: SmallVec<[Arc<Program>; 1]>,
+        table: BindingTable,
+    },
+}
+
+/// What deferred work did on behalf of a store, to be settled when its program next comes to the queue.
+#[derive(Default)]
+pub(crate) struct Tab {
+    /// Fuel that deferred work has used. Held while deferred work runs in a store that counts fuel.
+    owed: Mutex<u64>,
+    /// A failure that no fence could tell of.
+    failure: Mutex<Option<Error>>,
+}
+
+/// What a deferred submission costs besides what it refers to.
+const SUBMISSION_BYTES: u64 = 512;
+
+impl State {
+    /// Executes work when `wait` is reached, at once if it is, and then signals `signal`. A failure goes to the signal fence.
+    pub(crate) fn submit(&self, meter: &mut Meter, wait: Option<&Fence>, signal: Option<&Fence>, work: Work) -> Result<()> {
+        self.settle(meter)?;
+        let outcome = match wait.map_or(FenceStatus::Reached, Fence::status) {
+            FenceStatus::Reached => {
+                let outcome = work.run(self.device.engine.worker_threads(), meter);
+                drop(work);
+                outcome
+            }
+            FenceStatus::Failed(error) => Err(waited_in_vain(error)),
+            FenceStatus::Pending => return self.defer(meter, wait, signal, work),
+        };
+        match (signal, outcome) {
+            (None, outcome) => outcome,
+            (Some(signal), Ok(())) => {
+                signal.signal();
+                Ok(())
+            }
+            (Some(signal), Err(error)) => {
+                signal.fail(error);
+                Ok(())
+            }
+        }
+    }
+
+    fn defer(&self, meter: &Meter, wait: Option<&Fence>, signal: Option<&Fence>, work: Work) -> Result<()> {
+        let Some(wait) = wait else { return Err(Error::internal("work without a wait cannot be pending")) };
+        let charge = meter.account().hold(SUBMISSION_BYTES)?;
+        if let Some(signal) = signal {
+            signal.follow(wait)?;
+        }
+        let deferred = Deferred {
+            work,
+            signal: signal.cloned(),
+            tab: self.tab.clone(),
+            concurrency: self.device.engine.worker_threads(),
+            meter: meter.with_tank(meter.fuel().unwrap_or(0)),
+            _charge: charge,
+        };
+        wait.on_ready(move |result| deferred.resolve(result));
+        Ok(())
+    }
+
+    /// Charges what deferred work has used, and fails as it has failed.
+    pub(crate) fn settle(&self, meter: &mut Meter) -> Result<()> {
+        if let Some(error) = lock(&self.tab.failure).take() {
+            return Err(error.context("in work that was queued before"));
+        }
+        if meter.metering() == FuelMetering::Off {
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut *lock(&self.tab.owed));
+        if meter.fuel().is_some_and(|fuel| fuel < owed) {
+            meter.set_fuel(0);
+        }
+        meter.charge(owed)
+    }
+}
+
+impl Work {
+    fn run(&self, concurrency: usize, meter: &mut Meter) -> Result<()> {
+        match self {
+            Self::Nothing | Self::Release(_) => Ok(()),
+            Self::Fill { target, pattern } => pattern.fill(whole(target), meter).context(|| "filling a buffer".into()),
+            Self::Copy { source, target } => copy(whole(source), whole(target), meter).context(|| "copying between buffers".into()),
+            Self::Execute { programs, table } => programs.iter().try_for_each(|program| program.run(table, concurrency, meter)),
+        }
+    }
+}
+
+/// A submission that waits.
+struct Deferred {
+    work: Work,
+    signal: Option<Fence>,
+    tab: Arc<Tab>,
+    concurrency: usize,
+    meter: Meter,
+    _charge: Charge,
+}
+
+impl Deferred {
+    /// Called when the wait is over.
+    fn resolve(mut self, waited: Result<()>) {
+        let outcome = match waited {
+            Ok(()) => self.run(),
+            Err(error) => Err(waited_in_vain(error)),
+        };
+        // Memory is returned before anybody who waits goes on.
+        self.work = Work::Nothing;
+        match (self.signal.take(), outcome) {
+            (Some(signal), Ok(())) => signal.signal(),
+            (Some(signal), Err(error)) => signal.fail(error),
+            (None, Ok(())) => {}
+            (None, Err(error)) => {
+                tracing::warn!(%error, "queued work failed");
+                lock(&self.tab.failure).get_or_insert(error);
+            }
+        }
+    }
+
+    /// Work may use as much fuel as the store had when it was submitted, less what other deferred work has used since.
+    fn run(&mut self) -> Result<()> {
+        let Some(fuel) = self.meter.fuel() else { return self.work.run(self.concurrency, &mut self.meter) };
+        let mut owed = lock(&self.tab.owed);
+        let tank = fuel.saturating_sub(*owed);
+        self.meter.set_fuel(tank);
+        let outcome = self.work.run(self.concurrency, &mut self.meter);
+        let used = tank.saturating_sub(self.meter.fuel().unwrap_or(0));
+        *owed = owed.saturating_add(used);
+        outcome
+    }
+}
+
+impl Drop for Deferred {
+    /// If a kernel panicked, the fence has not been signalled.
+    fn drop(&mut self) {
+        if let Some(signal) = self.signal.take() {
+            signal.fail(Error::internal("queued work ended in a panic"));
+        }
+    }
+}
+
+#[cold]
+fn waited_in_vain(error: Error) -> Error {
+    error.context("work was queued behind a fence that failed")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
