@@ -265,31 +265,32 @@ pub fn letters(kinds: &[Kind]) -> String {
 
 /// Runs one op on arguments, in every version that has it, and makes sure that all give the same. The result is in [`D4`] or
 /// [`D8`]; arguments stand where calling conventions put them.
-pub fn run_op<A: IntoValues + Clone, R: HostType + Clone>(arguments: A, op: Op<'_>) -> Result<R> {
+pub fn run_op<A: IntoValues, R: HostType>(arguments: A, op: Op<'_>) -> Result<R> {
     let convention = format!("0{}_{}", letters(A::KINDS), R::KIND.letter());
-    let mut first: Option<Result<R>> = None;
+    run_op_everywhere(&convention, &arguments.into_values(), op).and_then(R::from_value)
+}
+
+/// As [`run_op`], for ops that cannot fail.
+pub fn op<A: IntoValues, R: HostType>(arguments: A, op: Op<'_>) -> R {
+    run_op(arguments, op).unwrap_or_else(|error| panic!("{op:?}: {error}"))
+}
+
+fn run_op_everywhere(convention: &str, arguments: &[Value], op: Op<'_>) -> Result<Value> {
+    let outcome = |result: &Result<Value>| result.as_ref().map(bits).map_err(Error::status);
+    let mut first: Option<Result<Value>> = None;
     for version in VERSIONS.into_iter().filter(|version| version.major() >= op.opcode().info().since_major) {
         let mut program = Program::new(version);
-        program.export("run", &convention, |f| {
+        program.export("run", convention, |f| {
             f.start_block();
             f.op(op).ret([v(D4.0)]);
         });
-        let result = program.start().call_one::<R>("run", arguments.clone());
+        let result = program.start().call("run", arguments).map(|mut results| results.remove(0));
         match &first {
             None => first = Some(result),
             Some(first) => assert_eq!(outcome(first), outcome(&result), "{op:?} differs in {version}"),
         }
     }
     first.expect("some version has the op")
-}
-
-/// As [`run_op`], for ops that cannot fail.
-pub fn op<A: IntoValues + Clone, R: HostType + Clone>(arguments: A, op: Op<'_>) -> R {
-    run_op(arguments, op).unwrap_or_else(|error| panic!("{op:?}: {error}"))
-}
-
-fn outcome<R: HostType + Clone>(result: &Result<R>) -> std::result::Result<u64, Status> {
-    result.as_ref().map(|value| bits(&value.clone().into_value())).map_err(Error::status)
 }
 
 /// The bits of a number.
