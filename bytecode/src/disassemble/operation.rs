@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Disassembler;
-use super::values::{Escaped, EscapedBytes, Operand, list};
+use super::values::{EscapedBytes, Name, Operand, list};
 use crate::isa::{
     Access, Callee, CaseList, FunctionRef, GlobalOffset, GlobalSlot, Imm32, Imm64, MoveList, Op, OpSet, Opcode, OperandVisitor, Pc,
     RefList, RefMove, RefRead, RegisterList, RodataOrdinal, SegmentList, Text, TypeOrdinal, X4, X4List, X8, X8List,
@@ -147,16 +147,16 @@ impl Operation<'_, '_> {
         let definition = self.module.definition;
         match function.callee() {
             Callee::Import(ordinal) => match definition.imports.get(ordinal as usize) {
-                Some(import) => format!("@{}", Escaped(&import.full_name)),
+                Some(import) => format!("@{}", Name(&import.full_name)),
                 None => format!("@import_{ordinal}"),
             },
-            Callee::Internal(ordinal) => format!("@{}:{ordinal}", Escaped(&definition.name)),
+            Callee::Internal(ordinal) => format!("@{}:{ordinal}", Name(&definition.name)),
         }
     }
 
     fn type_name(&self, ordinal: TypeOrdinal) -> String {
         match self.module.definition.types.get(ordinal.0 as usize) {
-            Some(name) => Escaped(name).to_string(),
+            Some(name) => Name(name).to_string(),
             None => format!("!type_{}", ordinal.0),
         }
     }

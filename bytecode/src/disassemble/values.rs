@@ -13,6 +13,24 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// A name that is repeated wherever it is used: escaped, and cut where it is long, so that a listing stays in proportion to the code.
+pub(super) struct Name<'a>(pub(super) &'a str);
+
+/// No real name comes near.
+const LONGEST_NAME: usize = 200;
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(LONGEST_NAME) {
+            None => escape(f, self.0),
+            Some((end, _)) => {
+                escape(f, self.0.get(..end).unwrap_or_default())?;
+                f.write_char('…')
+            }
+        }
+    }
+}
+
 /// Bytes of a module as escaped text; what is not UTF-8 is shown byte by byte.
 pub(super) struct EscapedBytes<'a>(pub(super) &'a [u8]);
 

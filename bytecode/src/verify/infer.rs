@@ -124,16 +124,15 @@ fn infer_arguments(arguments: &[Value], exposed: &Exposed) -> Result<CallingConv
 /// The kind of the next argument, from the reads of the slots that it would stand at.
 fn argument_kind(placer: &Placer, hint: Evidence, exposed: &Exposed) -> Option<Kind> {
     let (single, pair) = (placer.slot(Kind::I32), placer.slot(Kind::I64));
-    if single != pair && (exposed.four(single) || exposed.moved(single)) {
-        return Some(Kind::I32);
+    let as_single = exposed.four(single) || single != pair && exposed.moved(single);
+    match (as_single, exposed.eight(pair)) {
+        // A pair at the same place may well be read by its low half, too.
+        (_, true) if single == pair => Some(Kind::I64),
+        (false, true) => Some(Kind::I64),
+        (true, false) => Some(Kind::I32),
+        // `i32, i32, i64` and `i32, i64, i32` look alike to the callee.
+        _ => hint.kind(),
     }
-    if exposed.eight(pair) {
-        return Some(Kind::I64);
-    }
-    if exposed.four(single) {
-        return Some(Kind::I32);
-    }
-    hint.kind()
 }
 
 fn result_kind(consumed: Value, returned: Option<Value>, is_called: bool) -> Option<Kind> {
