@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use vmfb_hal::{Dispatch, Executable, Export};
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_module_vmvx::Vmvx;
-use vmfb_vm::{Buffer, ElementKind, Error, Func, Instance, Linker, List, Meter, Module, Origin, Ref, RefType, Result, ResultExt, Store, Value};
+use vmfb_vm::{
+    Buffer, ElementKind, Error, Func, Instance, Linker, List, Meter, Module, Origin, Ref, RefType, Result, ResultExt, Store, Value,
+};
 
 /// What is charged for a store of the pool: its VM stack, as small as stacks are.
 const WORKER_BYTES: u64 = 256 << 10;
