@@ -113,12 +113,12 @@ fn copy_rest(commands: &CommandBuffer, slots: [u32; 2], arguments: &mut Argument
     commands.push(Command::Copy { source, target })
 }
 
-/// `rriCiD_v`: command buffer, layout, byte offset, values.
+/// `rriCiD_v`: command buffer, layout, index of the first constant, values.
 pub(crate) fn push_constants(call: &mut Call<'_, State>) -> Result<()> {
     let commands = command_buffer(&mut call.arguments)?;
     call.arguments.object::<PipelineLayout>("the pipeline layout")?;
-    let offset = u64::from(call.arguments.u32()?);
-    commands.record(|recording| recording.bound().push_constants(offset, &mut call.arguments))
+    let first = call.arguments.u32()?;
+    commands.record(|recording| recording.bound().push_constants(first, &mut call.arguments))
 }
 
 /// `rriCiirIID_v`: command buffer, layout, set, tuples of ordinal, slot, buffer, offset, length.

@@ -47,19 +47,14 @@ impl Default for BoundState {
 }
 
 impl BoundState {
-    /// Replaces constants from a byte offset on.
-    pub(crate) fn push_constants(&mut self, offset: u64, arguments: &mut Arguments<'_>) -> Result<()> {
+    /// Replaces constants from the one with this index on.
+    pub(crate) fn push_constants(&mut self, first: u32, arguments: &mut Arguments<'_>) -> Result<()> {
         let count = arguments.span()?;
-        let out_of_range = || {
-            let limit = MAXIMUM_CONSTANTS * 4;
-            Error::out_of_range(format!("{count} constants at byte offset {offset} do not lie in the {limit} bytes of constants"))
-        };
-        if !offset.is_multiple_of(4) {
-            return Err(Error::invalid(format!("the byte offset {offset} of constants is not a multiple of 4")));
-        }
-        let start = usize::try_from(offset / 4).map_err(|_| out_of_range())?;
-        let end = start.checked_add(count).ok_or_else(out_of_range)?;
-        for constant in self.constants.get_mut(start..end).ok_or_else(out_of_range)? {
+        let first = first as usize;
+        let range = first.checked_add(count).and_then(|end| self.constants.get_mut(first..end));
+        let out_of_range =
+            || Error::out_of_range(format!("{count} constants from constant {first} on; there are {MAXIMUM_CONSTANTS}"));
+        for constant in range.ok_or_else(out_of_range)? {
             *constant = arguments.u32()?;
         }
         Ok(())
