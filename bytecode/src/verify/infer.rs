@@ -15,7 +15,7 @@ use crate::{Error, Result, Status};
 /// Fills in every convention that is missing.
 pub(super) fn resolve(definition: &ModuleDef, imports: &[CallingConvention], conventions: &mut [Option<CallingConvention>]) -> Result<()> {
     let context = Context { definition, imports, functions: conventions };
-    let (mut unknowns, calls) = survey(&context)?;
+    let Survey { mut unknowns, calls, .. } = survey(&context)?;
     for ordinal in callees_first(&unknowns, calls) {
         let Some(Some(unknown)) = unknowns.get_mut(ordinal) else { continue };
         let context = Context { definition, imports, functions: conventions };
@@ -150,8 +150,8 @@ fn result_kind(consumed: Value, returned: Option<Value>, is_called: bool) -> Opt
     }
 }
 
-/// Looks at every call of a function without a convention. Gives what was found and who calls whom among them.
-fn survey(context: &Context<'_>) -> Result<(Vec<Option<Unknown>>, Vec<(u32, u32)>)> {
+/// Looks at every call of a function without a convention.
+fn survey(context: &Context<'_>) -> Result<Survey> {
     let unknown = |convention: &Option<_>| convention.is_none().then(Unknown::default);
     let mut survey = Survey {
         unknowns: context.functions.iter().map(unknown).collect(),
@@ -170,7 +170,7 @@ fn survey(context: &Context<'_>) -> Result<(Vec<Option<Unknown>>, Vec<(u32, u32)
         };
         each_access(context, caller, &mut survey).map_err(|error| error.at(caller, survey.pc))?;
     }
-    Ok((survey.unknowns, survey.calls))
+    Ok(survey)
 }
 
 /// The slots and widths of the arguments, where both placements agree on them well enough for a hint.
@@ -188,6 +188,7 @@ fn argument_widths(convention: &CallingConvention) -> Result<Vec<(u16, Width)>> 
 /// A pass over all callers.
 struct Survey {
     unknowns: Vec<Option<Unknown>>,
+    /// Who calls whom of the unknown ones.
     calls: Vec<(u32, u32)>,
     caller: u32,
     pc: u32,
