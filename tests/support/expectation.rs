@@ -100,7 +100,8 @@ impl Corpus {
     }
 
     fn has_executable(&self, file: &str) -> bool {
-        self.index.get(file).is_none_or(|entry| !entry["library_version"].is_null())
+        let imports = self.index.get(file).map(|entry| entry["imports"].as_array().cloned().unwrap_or_default());
+        imports.is_none_or(|imports| imports.iter().any(|import| import["name"] == "hal_loader.executable.load"))
     }
 
     fn expected(&self, file: &str, number: usize, position: usize, call: &Value) -> Expected {
