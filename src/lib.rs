@@ -31,6 +31,7 @@
 //! | `elf` | yes | embedded ELF executables, which most modules contain |
 //! | `native` | yes | system libraries, and kernels registered in-process |
 //! | `vmvx` | yes | VMVX executables, which are bytecode |
+//! | `hal` | yes | the full `hal` module, which modules of the compiler's default execution model import |
 //!
 //! Without `elf` and `native` no machine code can get in. With them, [`Config::native_code`] decides at run time.
 #![forbid(unsafe_code)]
@@ -57,6 +58,8 @@ pub mod modules {
     pub use vmfb_loader_native as loader_native;
     #[cfg(feature = "vmvx")]
     pub use vmfb_loader_vmvx as loader_vmvx;
+    #[cfg(feature = "hal")]
+    pub use vmfb_module_hal as hal;
     pub use vmfb_module_hal_inline as hal_inline;
     pub use vmfb_module_hal_loader as hal_loader;
 }

@@ -16,6 +16,8 @@ pub fn linker_with(loaders: &[Arc<dyn ExecutableLoader>]) -> Result<Linker> {
     let mut linker = Linker::new();
     linker.add_native(HalInline::new())?;
     linker.add_native(HalLoader::new(loaders.to_vec()))?;
+    #[cfg(feature = "hal")]
+    linker.add_native(vmfb_module_hal::Hal::new(loaders.to_vec()))?;
     Ok(linker)
 }
 
@@ -24,7 +26,7 @@ pub fn linker_with(loaders: &[Arc<dyn ExecutableLoader>]) -> Result<Linker> {
 pub fn loaders() -> Vec<Arc<dyn ExecutableLoader>> {
     vec![
         #[cfg(feature = "native")]
-        Arc::new(vmfb_loader_native::SystemLoader::new()),
+        Arc::new(vmfb_loader_native::SystemLibraryLoader::new()),
         #[cfg(feature = "elf")]
         Arc::new(vmfb_loader_elf::ElfLoader::new()),
         #[cfg(feature = "vmvx")]
