@@ -130,6 +130,11 @@ impl Module {
         self.exports().find(|export| export.name == name)
     }
 
+    /// The constants, one buffer per segment.
+    pub fn constants(&self) -> &[Buffer] {
+        &self.0.rodata
+    }
+
     pub(crate) fn inner(&self) -> &Arc<ModuleInner> {
         &self.0
     }
