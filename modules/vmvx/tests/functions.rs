@@ -1,11 +1,9 @@
 //! Every function of the module, called from bytecode in every signature that a compiler ever wrote.
 
+mod support;
+
 use std::collections::BTreeMap;
-use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
-use vmfb_bytecode::builder::{ArchiveForm, write_module};
-use vmfb_bytecode::calling_convention::{CallingConvention, Kind, PlacementRule};
-use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, ModuleDef, Necessity, Signature};
-use vmfb_bytecode::isa::{FunctionRef, Op, Register, RegisterList, Word};
+use support::forwarder;
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_module_vmvx::Vmvx;
 use vmfb_vm::{Buffer, Engine, Linker, Module, Origin, Result, Status, Store, Value};
@@ -19,57 +17,9 @@ const OLD_PACK: &str = "0rIIrIIIIIIIIIi_v";
 const UNPACK: &str = "0rIIIrIIIIIIIIIi_v";
 const OLD_UNPACK: &str = "0rIIrIIIIIIIIi_v";
 
-/// Registers of a list of kinds, placed from the given first ones on.
-fn registers(kinds: &[Kind], value: &mut u16, reference: &mut u16) -> Vec<Word> {
-    let place = |kind: &Kind| match kind.value_slots() {
-        0 => {
-            *reference += 1;
-            Register::reference(*reference - 1)
-        }
-        slots => {
-            *value = value.next_multiple_of(slots) + slots;
-            Register::value(*value - slots)
-        }
-    };
-    kinds.iter().map(place).map(Register::to_bytes).collect()
-}
-
-/// A module whose one function passes its arguments on to an import, and the results back.
-fn forwarder(name: &str, convention: &str) -> ModuleDef {
-    let version = BytecodeVersion::V17;
-    let mut module = empty_module("kernel", version);
-    module.dependencies.push(Dependency { name: "vmvx".into(), minimum_version: 0, necessity: Necessity::Required });
-    let signature = Some(Signature { calling_convention: convention.into(), attributes: Vec::new() });
-    module.imports.push(Import { full_name: format!("vmvx.{name}"), signature, necessity: Necessity::Required });
-    module.types.extend(["i32", "i64", "f32", "!vm.buffer"].map(String::from));
-
-    let parsed: CallingConvention = convention.parse().unwrap();
-    let kinds = parsed.plain_arguments().unwrap();
-    let placement = parsed.placement(PlacementRule::NextFree).unwrap();
-    let arguments = kinds.iter().zip(&placement.slots).map(|(kind, slot)| {
-        let register = if *kind == Kind::Ref { Register::reference(*slot) } else { Register::value(*slot) };
-        register.to_bytes()
-    });
-    let arguments: Vec<Word> = arguments.collect();
-    let (mut value, mut reference) = (placement.value_slots, placement.ref_slots);
-    let results = registers(&parsed.results, &mut value, &mut reference);
-    let mut builder = FunctionBuilder::new(version, convention);
-    builder.value_registers(value.next_multiple_of(2)).ref_registers(reference);
-    builder.start_block();
-    builder.push(Op::Call {
-        callee: FunctionRef::import(0),
-        arguments: RegisterList::new(&arguments),
-        results: RegisterList::new(&results),
-    });
-    builder.push(Op::Return { values: RegisterList::new(&results) });
-    builder.finish().unwrap().export_from(&mut module, "run");
-    module
-}
-
 fn call(name: &str, convention: &str, arguments: &[Value]) -> Result<Vec<Value>> {
     let engine = Engine::default();
-    let bytes = write_module(&forwarder(name, convention), &[] as &[Vec<u8>], ArchiveForm::Plain)?;
-    let module = Module::new(&engine, bytes)?;
+    let module = Module::new(&engine, forwarder(name, convention))?;
     let mut store = Store::new(&engine, ());
     let mut linker = Linker::new();
     linker.add_native(Vmvx::new())?;
@@ -111,7 +61,7 @@ fn content<T: Number>(buffer: &Buffer) -> Vec<T> {
 
 /// Arguments in a row; numbers are i64 unless they are given as another value.
 macro_rules! arguments {
-    ($($argument:expr),* $(,)?) => { vec![$(Value::from($argument)),*] };
+    ($($argument:expr),* $(,)?) => { [$(Value::from($argument)),*] };
 }
 
 fn binary<T: Number>(name: &str, left: &[T], right: &[T]) -> Vec<T> {
@@ -175,7 +125,7 @@ fn functions_of_one_float() {
     near(unary("exp.2d.f32", &values), [0.223_130_160_148_429_83, 9.487_735_836_358_526, 1.0, f64::INFINITY]);
     near(
         unary("exp.2d.f32", &[-80.0, 1.0, 88.0, 10.0]),
-        [1.804_851_387_845_415_3e-35, std::f64::consts::E, 1.651_636_254_994_002e38, 22026.465_794_806_718],
+        [1.804_851_387_845_415_3e-35, std::f64::consts::E, 1.651_636_254_994_002e38, 22_026.465_794_806_718],
     );
     near(
         unary("log.2d.f32", &[0.5, 2.25, 0.0, 100.0]),
@@ -344,7 +294,7 @@ fn round_trip<T: Number + PartialEq + std::fmt::Debug>(
     let (outer, row_of_tiles) = if outer_transposed { ([2i64, 1], 4i64) } else { ([1, 2], 8) };
     let sizes = arguments![outer[0], outer[1], 2i64, 2i64];
     let strided = |old: &str| pack != old && unpack != OLD_UNPACK;
-    let mut arguments = arguments![input, 0i64, 3i64];
+    let mut arguments = arguments![input, 0i64, 3i64].to_vec();
     if strided(OLD_PACK) {
         arguments.push(Value::I64(1));
     }
@@ -363,7 +313,7 @@ fn round_trip<T: Number + PartialEq + std::fmt::Debug>(
     call(&format!("pack{suffix}"), pack, &arguments).unwrap();
     assert_eq!(content::<T>(&packed), wanted, "pack{suffix} {pack} {pack_flags:#x}");
 
-    let mut arguments = arguments![packed, 0i64, row_of_tiles];
+    let mut arguments = arguments![packed, 0i64, row_of_tiles].to_vec();
     if strided(OLD_PACK) {
         arguments.push(Value::I64(4));
     }
@@ -422,8 +372,7 @@ fn every_signature_links() {
     let engine = Engine::default();
     for (name, conventions) in table {
         for convention in conventions {
-            let bytes = write_module(&forwarder(name, convention), &[] as &[Vec<u8>], ArchiveForm::Plain).unwrap();
-            let module = Module::new(&engine, bytes).unwrap();
+            let module = Module::new(&engine, forwarder(name, convention)).unwrap();
             let linked = linker.instantiate(&mut Store::new(&engine, ()), &module);
             assert!(linked.is_ok(), "{name} {convention}: {:?}", linked.err());
         }
