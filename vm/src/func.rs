@@ -4,7 +4,7 @@ use crate::interpreter::Exit;
 use crate::native::Wait;
 use crate::stack::Stack;
 use crate::typed::{FromValues, IntoValues, TypedFunc};
-use crate::{Error, Ref, Result, ResultExt, StoreCore, Value};
+use crate::{Error, Ref, Result, StoreCore, Value};
 use smallvec::SmallVec;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -98,7 +98,7 @@ impl Func {
                 Ok(Exit::Returned) => break Ok(()),
                 Ok(Exit::Yielded) => {}
                 Ok(Exit::Waiting(wait)) => {
-                    if let Err(error) = block(store, &wait, None) {
+                    if let Err(error) = block(store, &mut stack, &wait, None) {
                         break Err(error);
                     }
                     _waiting = wait;
@@ -141,8 +141,11 @@ impl Invocation {
         };
         let _entered = tracing::trace_span!("run").entered();
         loop {
-            if let Some(wait) = &self.waiting {
-                block(store, wait, deadline)?;
+            if let Some(wait) = &self.waiting
+                && let Err(error) = block(store, stack, wait, deadline)
+            {
+                self.end(store);
+                return Err(error);
             }
             match store.with_machine(stack, |machine| machine.run(0)) {
                 Ok(Exit::Returned) => break,
@@ -185,8 +188,11 @@ fn release(stack: &mut Stack) {
 }
 
 /// Waits in slices, so that interruption and the store's deadline end the wait.
-fn block(store: &mut StoreCore, wait: &Wait, deadline: Option<Instant>) -> Result<()> {
-    store.context.meter.poll().context(|| format!("waiting for {}", wait.what))?;
+fn block(store: &mut StoreCore, stack: &mut Stack, wait: &Wait, deadline: Option<Instant>) -> Result<()> {
+    if let Err(error) = store.context.meter.poll() {
+        let error = error.context(format!("waiting for {}", wait.what));
+        return store.with_machine(stack, |machine| Err(machine.end_wait(error)));
+    }
     let slice = Instant::now() + WAIT_SLICE;
     (wait.block)(deadline.map_or(slice, |deadline| deadline.min(slice)));
     Ok(())

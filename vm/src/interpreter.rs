@@ -16,13 +16,37 @@ use crate::{Error, FrameTrace, Ref, Result};
 use std::sync::Arc;
 use vmfb_bytecode::calling_convention::Kind;
 use vmfb_bytecode::isa::Register;
+use vmfb_memory::{Charge, MemoryAccount};
 
 /// State of one bytecode module in a store.
-#[derive(Clone)]
 pub(crate) struct InstanceState {
     pub(crate) globals: Vec<u8>,
     pub(crate) refs: Vec<Ref>,
     pub(crate) imports: Vec<ImportSlot>,
+    /// What the globals take of the store's memory.
+    _charge: Charge,
+}
+
+impl InstanceState {
+    /// Zero globals, charged to the account.
+    pub(crate) fn new(bytes: usize, refs: usize, imports: Vec<ImportSlot>, account: &MemoryAccount) -> Result<Self> {
+        let charge = account.hold((bytes as u64).saturating_add((refs as u64).saturating_mul(size_of::<Ref>() as u64)))?;
+        let exhausted = |_| Error::exhausted(format!("no memory for {bytes} bytes and {refs} references of globals"));
+        let mut state = Self { globals: Vec::new(), refs: Vec::new(), imports, _charge: charge };
+        state.globals.try_reserve_exact(bytes).map_err(exhausted)?;
+        state.globals.resize(bytes, 0);
+        state.refs.try_reserve_exact(refs).map_err(exhausted)?;
+        state.refs.resize(refs, Ref::Null);
+        Ok(state)
+    }
+
+    /// The same state for a fork: numbers are copied, references shared.
+    pub(crate) fn fork(&self, account: &MemoryAccount) -> Result<Self> {
+        let mut copy = Self::new(self.globals.len(), self.refs.len(), self.imports.clone(), account)?;
+        copy.globals.copy_from_slice(&self.globals);
+        copy.refs.clone_from_slice(&self.refs);
+        Ok(copy)
+    }
 }
 
 /// What an import is linked to.
@@ -230,6 +254,16 @@ impl Machine<'_> {
             let from = frame.values + usize::from(register.ordinal());
             self.scratch.results.values.extend_from_slice(&self.stack.values[from..from + usize::from(kind.value_slots())]);
         }
+    }
+
+    /// Leaves all frames because the wait of the last one ended with an error.
+    #[cold]
+    pub(crate) fn end_wait(&mut self, error: Error) -> Error {
+        if let Some(frame) = self.stack.frames.last_mut() {
+            // A frame that waits is to repeat its call; the trace is about that call.
+            frame.next += 1;
+        }
+        self.unwind(error, 0)
     }
 
     /// Leaves all frames above `floor` and writes them into the error.

@@ -4,7 +4,7 @@ use crate::host::{HostFunction, IntoHostFunction};
 use crate::interpreter::{ImportSlot, InstanceState};
 use crate::native::NativeModule;
 use crate::registry::{Adapter, ErasedNative};
-use crate::{Error, Instance, Module, Ref, Result, ResultExt, Status, StoreCore};
+use crate::{Error, Instance, Module, Result, ResultExt, Status, StoreCore};
 use std::sync::Arc;
 use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind};
 use vmfb_bytecode::definition::{Import, Necessity};
@@ -59,10 +59,11 @@ impl Linker {
         if !module.engine().same(store.engine()) {
             return Err(Error::invalid("the module belongs to another engine than the store"));
         }
+        let natives = store.natives.len();
         let state = {
             let _entered = tracing::debug_span!("link", module = module.name()).entered();
             self.check_dependencies(store, module)?;
-            self.new_state(store, module)?
+            self.new_state(store, module).inspect_err(|_| store.natives.truncate(natives))?
         };
         let instance = store.add_instance(module, state);
         let _entered = tracing::debug_span!("init", module = module.name()).entered();
@@ -70,6 +71,7 @@ impl Linker {
             None | Some(Ok(_)) => Ok(instance),
             Some(Err(error)) => {
                 store.remove_last_instance();
+                store.natives.truncate(natives);
                 Err(error.context(format!("initialising module {:?}", module.name())))
             }
         }
@@ -116,15 +118,9 @@ impl Linker {
             let slot = self.resolve(store, import, convention).context(|| format!("linking module {:?}", module.name()))?;
             imports.push(slot);
         }
-        let bytes = definition.global_bytes as usize;
-        let refs = definition.global_refs as usize;
-        let exhausted = |_| Error::exhausted(format!("no memory for {bytes} bytes and {refs} references of globals"));
-        let mut state = InstanceState { globals: Vec::new(), refs: Vec::new(), imports };
-        state.globals.try_reserve_exact(bytes).map_err(exhausted)?;
-        state.globals.resize(bytes, 0);
-        state.refs.try_reserve_exact(refs).map_err(exhausted)?;
-        state.refs.resize(refs, Ref::Null);
-        Ok(state)
+        let (bytes, refs) = (definition.global_bytes as usize, definition.global_refs as usize);
+        InstanceState::new(bytes, refs, imports, store.account())
+            .context(|| format!("setting up the globals of module {:?}", module.name()))
     }
 
     /// Finds what an import names: the last instance of the store with that module name, else the last native module.

@@ -313,6 +313,8 @@ impl Context {
         let list = List::new(element, capacity, self.meter.account())?;
         if self.lists.len() == self.lists.capacity() {
             self.lists.retain(|list| !list.is_dead());
+            // Room for as many again, so that the search is rare however many stay alive.
+            self.lists.reserve(self.lists.len().max(16));
         }
         self.lists.push(list.downgrade());
         Ok(list)

@@ -72,16 +72,20 @@ impl<T: Send + 'static> Store<T> {
         for native in &self.core.natives {
             natives.push(NativeInstance { module: native.module.clone(), state: native.module.fork_state(&native.state)? });
         }
+        let context = Context::new(self.core.context.engine.clone(), Box::new(data));
+        let account = context.meter.account();
         let core = StoreCore {
             modules: self.core.modules.clone(),
-            instances: self.core.instances.clone(),
+            instances: self.core.instances.iter().map(|instance| instance.fork(account)).collect::<Result<_>>()?,
             natives,
-            context: Context::new(self.core.context.engine.clone(), Box::new(data)),
+            context,
             scratch: Scratch::default(),
             stacks: Vec::new(),
             running: false,
         };
         let mut child = Self { core, data: PhantomData };
+        // Whichever store ends last clears the cycles among the lists that both hold.
+        child.core.context.lists.clone_from(&self.core.context.lists);
         child.core.notify(Signal::Fork)?;
         Ok(child)
     }
@@ -252,12 +256,11 @@ impl StoreCore {
 }
 
 impl Drop for StoreCore {
-    /// Runs `__deinit` of each instance, last first, and ignores its errors; then releases all state.
+    /// Runs `__deinit` of each instance, last first, and ignores its errors (no code runs after a panic of a host function);
+    /// then releases all state.
     fn drop(&mut self) {
-        if self.running {
-            return;
-        }
-        for instance in (0..self.instances.len() as u32).rev() {
+        let instances = if self.running { 0 } else { self.instances.len() as u32 };
+        for instance in (0..instances).rev() {
             if let Some(function) = self.special(instance, "__deinit")
                 && let Err(error) = self.call(function, &[])
             {
@@ -265,6 +268,11 @@ impl Drop for StoreCore {
             }
         }
         self.instances.iter_mut().for_each(|instance| instance.refs.clear());
+        // Nothing of the store itself may look like a holder of lists from outside.
+        self.natives.clear();
+        self.scratch = Scratch::default();
+        self.stacks.clear();
+        self.context.data = Box::new(());
         self.clear_cycles();
     }
 }

@@ -18,6 +18,8 @@ impl Environment<'_> {
         let scratch = &mut *self.scratch;
         scratch.values.clear();
         scratch.results.clear();
+        // Nobody knows how long the function takes, so the next look at the clock comes nearer.
+        scratch.polls = scratch.polls.saturating_sub(32);
         for (kind, register) in &call.arguments {
             let at = register.ordinal();
             match kind {
@@ -56,7 +58,10 @@ impl Environment<'_> {
         let refs = self.scratch.refs.drain(..);
         let registers = call.arguments.iter().filter(|(kind, _)| *kind == Kind::Ref);
         for (reference, (_, register)) in refs.zip(registers) {
-            self.refs[usize::from(register.ordinal())] = reference;
+            // A register that stands there twice was null the second time.
+            if !reference.is_null() {
+                self.refs[usize::from(register.ordinal())] = reference;
+            }
         }
     }
 
@@ -65,6 +70,7 @@ impl Environment<'_> {
         let mut slots = results.values.iter().copied();
         let mut references = results.references.drain(..);
         let missing = || Error::internal("a native function returned fewer results than its calling convention has");
+        let excess = || Error::internal("a native function returned more results than its calling convention has");
         for (kind, register) in &call.results {
             let at = register.ordinal();
             match kind {
@@ -76,7 +82,7 @@ impl Environment<'_> {
                 }
             }
         }
-        Ok(())
+        if slots.next().is_some() || references.next().is_some() { Err(excess()) } else { Ok(()) }
     }
 
     #[cold]
@@ -131,14 +137,14 @@ impl Environment<'_> {
                 let source = self.buffer(op.a)?.span();
                 let (from, length) = range(source, u64::get(values, op.b), length)?;
                 let (to, _) = range(target, u64::get(values, op.d), length as u64)?;
-                self.context.meter.charge_bytes(length as u64)?;
+                self.charge_bulk(length)?;
                 self.buffer(op.c)?.span().copy_from(to, self.buffer(op.a)?.span(), from, length)?;
             }
             Code::BufferCompare => {
                 let (a, b) = (self.buffer(op.a)?.span(), self.buffer(op.c)?.span());
                 let (a_offset, length) = range(a, u64::get(values, op.b), u64::get(values, op.e))?;
                 let (b_offset, _) = range(b, u64::get(values, op.d), length as u64)?;
-                self.context.meter.charge_bytes(length as u64)?;
+                self.charge_bulk(length)?;
                 let equal = self.buffer(op.a)?.span().equals(a_offset, self.buffer(op.c)?.span(), b_offset, length)?;
                 equal.set(values, op.imm as u16);
             }
@@ -146,12 +152,19 @@ impl Environment<'_> {
             Code::BufferHash => {
                 let span = self.buffer(op.b)?.span();
                 let (offset, length) = range(span, u64::get(values, op.c), u64::get(values, op.d))?;
-                self.context.meter.charge_bytes(length as u64)?;
+                self.charge_bulk(length)?;
                 siphash::hash(self.buffer(op.b)?.span(), offset, length)?.set(values, op.a);
             }
             other => return Err(Error::internal(format!("{other:?} has no execution"))),
         }
         Ok(())
+    }
+
+    /// Takes fuel for an op on many bytes, and brings the next look at the clock nearer.
+    fn charge_bulk(&mut self, bytes: usize) -> Result<()> {
+        const BYTES_PER_POLL: usize = 1 << 16;
+        self.scratch.polls = self.scratch.polls.saturating_sub((bytes / BYTES_PER_POLL).try_into().unwrap_or(u32::MAX));
+        self.context.meter.charge_bytes(bytes as u64)
     }
 
     fn fill(&mut self, values: &mut Values, op: Inst) -> Result<()> {
@@ -163,7 +176,7 @@ impl Environment<'_> {
         let bytes = scale(offset).zip(scale(length)).ok_or_else(|| out_of_range(target, offset, length))?;
         let (offset, length) = range(target, bytes.0, bytes.1)?;
         let value = if size == 8 { u64::get(values, op.d) } else { u64::from(u32::get(values, op.d)) };
-        self.context.meter.charge_bytes(length as u64)?;
+        self.charge_bulk(length)?;
         let pattern = value.to_le_bytes();
         Ok(self.buffer(op.a)?.span().fill(offset, length, &pattern[..usize::from(op.e)])?)
     }

@@ -49,7 +49,10 @@ fn switches_of_64_bits_give_64_bits() {
         let mut running = program.start();
         for (index, wanted) in [(0, BIG), (1, -2), (-1, -2)] {
             assert_eq!(running.call_one::<i64>("i64", (index, BIG, -2_i64)).unwrap(), wanted);
-            assert_eq!(running.call_one::<f64>("f64", (index, f64::from_bits(BIG as u64), f64::from_bits(-2_i64 as u64))).unwrap().to_bits(), wanted as u64);
+            assert_eq!(
+                running.call_one::<f64>("f64", (index, f64::from_bits(BIG as u64), f64::from_bits(-2_i64 as u64))).unwrap().to_bits(),
+                wanted as u64
+            );
         }
         for (index, wanted) in [(0, 1.5), (1, 2.5), (-1, 2.5)] {
             assert_eq!(running.call_one::<f32>("f32", (index, 1.5_f32, 2.5_f32)).unwrap(), wanted);
@@ -114,9 +117,8 @@ fn moves_are_sequential_and_of_the_taken_side() {
             f.ret([v(0), v(1), v(2)]);
         });
         let mut running = program.start();
-        let mut run = |arguments: [i32; 3]| -> Vec<u64> {
-            running.call("run", &arguments.map(Value::I32)).unwrap().iter().map(bits).collect()
-        };
+        let mut run =
+            |arguments: [i32; 3]| -> Vec<u64> { running.call("run", &arguments.map(Value::I32)).unwrap().iter().map(bits).collect() };
         assert_eq!(run([1, 5, 6]), [1, 6, 6]);
         assert_eq!(run([0, 5, 6]), [5, 5, 0]);
     }

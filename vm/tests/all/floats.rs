@@ -4,27 +4,39 @@ use crate::support::*;
 use vmfb_bytecode::isa::{Op, X4, X8};
 
 macro_rules! f32_op {
-    ($op:ident($a:expr)) => { op::<_, f32>(($a as f32,), Op::$op { a: A4, dst: D4 }) };
-    ($op:ident($a:expr, $b:expr)) => { op::<_, f32>(($a as f32, $b as f32), Op::$op { a: A4, b: B4, dst: D4 }) };
+    ($op:ident($a:expr)) => {
+        op::<_, f32>(($a as f32,), Op::$op { a: A4, dst: D4 })
+    };
+    ($op:ident($a:expr, $b:expr)) => {
+        op::<_, f32>(($a as f32, $b as f32), Op::$op { a: A4, b: B4, dst: D4 })
+    };
     ($op:ident($a:expr, $b:expr, $c:expr)) => {
         op::<_, f32>(($a as f32, $b as f32, $c as f32), Op::$op { a: A4, b: B4, c: C4, dst: D4 })
     };
 }
 
 macro_rules! f64_op {
-    ($op:ident($a:expr)) => { op::<_, f64>(($a as f64,), Op::$op { a: A8, dst: D8 }) };
-    ($op:ident($a:expr, $b:expr)) => { op::<_, f64>(($a as f64, $b as f64), Op::$op { a: A8, b: B8, dst: D8 }) };
+    ($op:ident($a:expr)) => {
+        op::<_, f64>(($a as f64,), Op::$op { a: A8, dst: D8 })
+    };
+    ($op:ident($a:expr, $b:expr)) => {
+        op::<_, f64>(($a as f64, $b as f64), Op::$op { a: A8, b: B8, dst: D8 })
+    };
     ($op:ident($a:expr, $b:expr, $c:expr)) => {
         op::<_, f64>(($a as f64, $b as f64, $c as f64), Op::$op { a: A8, b: B8, c: C8, dst: D8 })
     };
 }
 
 macro_rules! compare32 {
-    ($op:ident($a:expr, $b:expr)) => { op::<_, i32>(($a as f32, $b as f32), Op::$op { a: A4, b: B4, dst: D4 }) };
+    ($op:ident($a:expr, $b:expr)) => {
+        op::<_, i32>(($a as f32, $b as f32), Op::$op { a: A4, b: B4, dst: D4 })
+    };
 }
 
 macro_rules! compare64 {
-    ($op:ident($a:expr, $b:expr)) => { op::<_, i32>(($a as f64, $b as f64), Op::$op { a: A8, b: B8, dst: D4 }) };
+    ($op:ident($a:expr, $b:expr)) => {
+        op::<_, i32>(($a as f64, $b as f64), Op::$op { a: A8, b: B8, dst: D4 })
+    };
 }
 
 const NAN: f64 = f64::NAN;
@@ -108,7 +120,8 @@ fn rem_is_the_ieee_remainder() {
 
 #[test]
 fn rounding_to_whole_numbers() {
-    for (value, away, even) in [(0.5, 1.0, 0.0), (1.5, 2.0, 2.0), (2.5, 3.0, 2.0), (-1.5, -2.0, -2.0), (-2.5, -3.0, -2.0), (2.25, 2.0, 2.0)] {
+    for (value, away, even) in [(0.5, 1.0, 0.0), (1.5, 2.0, 2.0), (2.5, 3.0, 2.0), (-1.5, -2.0, -2.0), (-2.5, -3.0, -2.0), (2.25, 2.0, 2.0)]
+    {
         both!(RoundF32 RoundF64(value) = away);
         both!(RoundF32Even RoundF64Even(value) = even);
     }

@@ -2,11 +2,13 @@
 // Nothing leaves a test binary.
 #![allow(unreachable_pub)]
 
+mod buffers;
 mod control;
 mod conversions;
 mod floats;
 mod globals;
 mod integers;
+mod lists;
 mod opcodes;
 mod raw;
 mod references;

@@ -16,7 +16,12 @@ fn buffer() -> Buffer {
 }
 
 /// Runs a program of refs: arguments are refs, results are refs; gives which argument each result is (`None` for null).
-fn run(version: BytecodeVersion, arguments: &[Ref], results: usize, build: impl FnOnce(&mut Program) -> Box<dyn FnOnce(&mut Body)>) -> Result<Vec<Option<usize>>, Status> {
+fn run(
+    version: BytecodeVersion,
+    arguments: &[Ref],
+    results: usize,
+    build: impl FnOnce(&mut Program) -> Box<dyn FnOnce(&mut Body)>,
+) -> Result<Vec<Option<usize>>, Status> {
     let mut program = Program::new(version);
     let body = build(&mut program);
     let convention = format!("0{}_{}", "r".repeat(arguments.len()), "r".repeat(results));

@@ -191,13 +191,24 @@ impl Body {
     }
 
     /// Appends a call.
-    pub fn call<const A: usize, const R: usize>(&mut self, callee: FunctionRef, arguments: [Register; A], results: [Register; R]) -> &mut Self {
+    pub fn call<const A: usize, const R: usize>(
+        &mut self,
+        callee: FunctionRef,
+        arguments: [Register; A],
+        results: [Register; R],
+    ) -> &mut Self {
         let (arguments, results) = (list(arguments), list(results));
         self.op(Op::Call { callee, arguments: RegisterList::new(&arguments), results: RegisterList::new(&results) })
     }
 
     /// Appends a variadic call. `segments` has `SegmentList::PLAIN` for arguments that are no spans.
-    pub fn call_variadic<const R: usize>(&mut self, callee: FunctionRef, segments: &[u16], arguments: &[Register], results: [Register; R]) -> &mut Self {
+    pub fn call_variadic<const R: usize>(
+        &mut self,
+        callee: FunctionRef,
+        segments: &[u16],
+        arguments: &[Register],
+        results: [Register; R],
+    ) -> &mut Self {
         let segments: Vec<Word> = segments.iter().map(|count| count.to_le_bytes()).collect();
         let arguments: Vec<Word> = arguments.iter().map(|register| register.to_bytes()).collect();
         let results = list(results);
