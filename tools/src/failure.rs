@@ -74,7 +74,8 @@ impl Failure {
     /// Adds what to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.0.help = Some(printable(&help.into()));
+        // Help may have several lines.
+        self.0.help = Some(help.into().split('\n').map(printable).collect::<Vec<_>>().join("\n"));
         self
     }
 

@@ -1,10 +1,17 @@
-//! What the command-line tools are made of: the value grammar, array files, comparison and printing of results.
+//! What the command-line tools are made of: the value grammar, array files, comparison and printing of results, and the tools
+//! themselves. The programs are one line each.
 #![forbid(unsafe_code)]
 
+pub mod bench;
+pub mod command_line;
 pub mod compare;
 pub mod declaration;
+pub mod dump;
 pub mod failure;
 pub mod npy;
 pub mod output;
 pub mod report;
+pub mod run;
+pub mod session;
+pub mod trace;
 pub mod values;

@@ -1,0 +1,7 @@
+//! `vm-dump`: see [`vmfb_tools::dump`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    vmfb_tools::dump::main()
+}
