@@ -39,9 +39,12 @@ impl BindingTable {
     pub(super) fn fill(&mut self, bindings: &[Binding<'_>]) -> Result<()> {
         let slots = self.pointers.iter_mut().zip(&mut self.lengths);
         for (index, (binding, (pointer, length))) in bindings.iter().zip(slots).enumerate() {
-            binding.span.check(binding.offset, binding.length)?;
+            let available = binding.span.len();
+            if binding.length > available || binding.offset > available - binding.length {
+                return Err(outside(index, binding));
+            }
             let address = binding.span.address().wrapping_add(binding.offset);
-            if address.addr() % BINDING_ALIGNMENT != 0 && binding.length != 0 {
+            if !address.addr().is_multiple_of(BINDING_ALIGNMENT) && binding.length != 0 {
                 return Err(misaligned(index, address.addr()));
             }
             pointer.write(address.cast());
@@ -51,20 +54,20 @@ impl BindingTable {
     }
 
     /// Writes zero-length slots behind the bindings whose access faults.
+    #[inline]
     pub(super) fn guard_from(&mut self, first: usize) {
-        for (pointer, length) in self.pointers.iter_mut().zip(&mut self.lengths).skip(first) {
-            pointer.write(ptr::without_provenance_mut(GUARD_ADDRESS));
-            length.write(0);
-        }
+        let first = first.min(MAX_BINDINGS);
+        self.pointers[first..].fill(MaybeUninit::new(ptr::without_provenance_mut(GUARD_ADDRESS)));
+        self.lengths[first..].fill(MaybeUninit::new(0));
     }
 }
 
 /// Constants with zeros behind them, for kernels that do not say how many they read.
+#[inline]
 pub(super) fn padded_constants(constants: &[u32]) -> [u32; MAX_CONSTANTS] {
     let mut padded = [0; MAX_CONSTANTS];
-    for (slot, constant) in padded.iter_mut().zip(constants) {
-        *slot = *constant;
-    }
+    let given = constants.len().min(MAX_CONSTANTS);
+    padded[..given].copy_from_slice(&constants[..given]);
     padded
 }
 
@@ -164,6 +167,16 @@ pub(super) unsafe fn run<C: CallingConvention>(
         }
         pacer.between_workgroups(meter).map_err(Stop::Meter)?;
     }
+}
+
+#[cold]
+fn outside(index: usize, binding: &Binding<'_>) -> Error {
+    Error::out_of_range(format!(
+        "binding {index}: {} bytes at offset {} do not lie in a buffer of {} bytes",
+        binding.length,
+        binding.offset,
+        binding.span.len()
+    ))
 }
 
 #[cold]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod edit;
+
 use std::path::{Path, PathBuf};
 
 /// An ELF image from a module of the corpus.
