@@ -3,7 +3,7 @@
 //! Lists may hold lists, also themselves, to any depth; dropping one does not recurse.
 
 use crate::types::{ElementKind, RefType};
-use crate::{Error, Ref, Result, Value};
+use crate::{Buffer, Error, Ref, Result, Value};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use vmfb_memory::MemoryAccount;
@@ -118,6 +118,19 @@ impl List {
         let list = Self::new(ElementKind::Variant, 0, &MemoryAccount::default())?;
         for value in values {
             list.push(value)?;
+        }
+        Ok(list)
+    }
+
+    /// A list of buffers, charged to the account; what a kernel's bindings come in.
+    pub fn of_buffers(buffers: impl ExactSizeIterator<Item = Result<Buffer>>, account: &MemoryAccount) -> Result<Self> {
+        let count = u32::try_from(buffers.len()).map_err(|_| Error::exhausted("a list holds at most 2^32 - 1 elements"))?;
+        let list = Self::new(ElementKind::Ref(RefType::Buffer), count, account)?;
+        if let Elements::Ref(vector) = &mut list.lock().elements {
+            // No more than there is room for, whatever the iterator does.
+            for buffer in buffers.take(count as usize) {
+                vector.push(Ref::Buffer(buffer?));
+            }
         }
         Ok(list)
     }

@@ -62,3 +62,18 @@ fn growth_is_charged_and_returned() {
     drop(list);
     assert_eq!(account.used(), 0);
 }
+
+#[test]
+fn a_list_of_buffers_holds_them_in_order_and_is_charged() {
+    let account = MemoryAccount::default();
+    let buffers = [Buffer::constant([1]), Buffer::constant([2, 3])];
+    let list = List::of_buffers(buffers.iter().cloned().map(Ok), &account).unwrap();
+    assert_eq!(list.element(), &ElementKind::Ref(RefType::Buffer));
+    assert!(list.len() == 2 && account.used() >= 2 * size_of::<Ref>() as u64);
+    assert!(list.get_ref(0).unwrap().same(&buffers[0].clone().into()) && list.get_ref(1).unwrap().same(&buffers[1].clone().into()));
+    drop(list);
+    assert_eq!(account.used(), 0);
+    let failing = [Ok(Buffer::constant([1])), Err(Error::invalid("no"))].into_iter();
+    assert_eq!(List::of_buffers(failing, &account).unwrap_err().status(), Status::InvalidArgument);
+    assert_eq!(account.used(), 0);
+}

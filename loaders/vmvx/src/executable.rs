@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use vmfb_hal::{Dispatch, Executable, Export};
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_module_vmvx::Vmvx;
-use vmfb_vm::{
-    Buffer, ElementKind, Error, Func, Instance, Linker, List, Meter, Module, Origin, Ref, RefType, Result, ResultExt, Store, Value,
-};
+use vmfb_vm::{Buffer, Error, Func, Instance, Linker, List, Meter, Module, Origin, Ref, Result, ResultExt, Store};
 
 /// What is charged for a store of the pool: its VM stack, as small as stacks are.
 const WORKER_BYTES: u64 = 256 << 10;
@@ -107,14 +105,12 @@ impl VmvxExecutable {
             [] => self.nothing.clone(),
             constants => constant_buffer(constants),
         };
-        let bindings = List::new(ElementKind::Ref(RefType::Buffer), 0, account)?;
-        let count = dispatch.bindings.len();
-        bindings.resize(u32::try_from(count).map_err(|_| Error::invalid(format!("{count} bindings")))?)?;
-        for (index, binding) in (0..).zip(dispatch.bindings) {
+        let buffers = dispatch.bindings.iter().map(|binding| {
             // A read-only span gives a read-only buffer.
             let span = binding.span.slice(binding.offset, binding.length)?;
-            bindings.set(index, Value::from(Buffer::new(span, Origin::Host)))?;
-        }
+            Ok(Buffer::new(span, Origin::Host))
+        });
+        let bindings = List::of_buffers(buffers, account)?;
         Ok([local_memory.into(), constants.into(), bindings.into()])
     }
 
