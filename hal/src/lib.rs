@@ -8,6 +8,7 @@
 pub mod abi;
 mod assert;
 mod buffer;
+pub mod coarse_fences;
 mod element_type;
 mod executable;
 mod fence;

@@ -1,7 +1,8 @@
 //! `!hal.command_buffer`: recording commands, and handing them to a queue.
 
-use crate::layout::BoundState;
+use crate::layout::{BoundState, PipelineLayout};
 use crate::program::{Command, Nested, Program, RecordedDispatch, Slice, Workgroups};
+use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vmfb_hal::Executable;
 use vmfb_memory::MemoryAccount;
@@ -86,13 +87,12 @@ impl CommandBuffer {
     }
 
     /// Records a dispatch with the constants and bindings that were pushed before.
-    pub(crate) fn dispatch_bound(&self, target: Target, layout: &crate::layout::PipelineLayout) -> Result<()> {
+    pub(crate) fn dispatch_bound(&self, target: Target, layout: &PipelineLayout) -> Result<()> {
         self.record(|recording| {
-            let bound = recording.bound.take().unwrap_or_default();
+            let bound = recording.bound();
             let bindings = bound.bindings(layout)?;
-            let result = recording.dispatch(target, bound.constants(layout).iter().copied(), bindings, &self.account);
-            recording.bound = Some(bound);
-            result
+            let constants: SmallVec<[u32; 64]> = SmallVec::from_slice(bound.constants(layout));
+            recording.dispatch(target, constants, bindings, &self.account)
         })
     }
 

@@ -1,0 +1,61 @@
+//! Calling exports with coarse fences: functions that take a fence to wait for and one to signal behind their declared arguments.
+//!
+//! Programs that were compiled for the `async-external` execution model export such functions, those imported from PyTorch
+//! beside a twin that waits by itself. The results can be passed on at once, but their bytes are there only when the signal
+//! fence is reached.
+
+use crate::{Fence, FenceStatus};
+use std::time::{Duration, Instant};
+use vmfb_bytecode::definition::ModuleDef;
+use vmfb_vm::{Func, Instance, Ref, Result, ResultExt, StoreCore, Value};
+
+/// Waits are cut into slices of this length, so that interruption and the store's deadline are noticed.
+const WAIT_SLICE: Duration = Duration::from_millis(20);
+
+/// Whether the export with this name takes fences.
+pub fn takes_coarse_fences(module: &ModuleDef, export: &str) -> bool {
+    let export = module.exports.iter().find(|candidate| candidate.name == export);
+    let function = export.and_then(|export| module.functions.get(export.function as usize));
+    let signature = function.and_then(|function| function.signature.as_ref());
+    let mut attributes = signature.into_iter().flat_map(|signature| &signature.attributes);
+    attributes.any(|attribute| attribute.key == "iree.abi.model" && attribute.value == "coarse-fences")
+}
+
+/// Calls the export with this name and waits until the bytes of its results are there, whether it takes fences or not.
+///
+/// `arguments` are those that the program declares. If there are two more, they are taken for fences of the caller, who then
+/// waits himself.
+pub fn call(store: &mut StoreCore, instance: Instance, export: &str, arguments: &[Value]) -> Result<Vec<Value>> {
+    let function = instance.function(store, export)?;
+    if !takes_coarse_fences(instance.module(store)?, export) || given_fences(store, function, arguments)? {
+        return function.call(store, arguments);
+    }
+    let signal = Fence::new();
+    let results = function.call(store, &with_fences(arguments, Ref::Null, &signal))?;
+    wait(store, &signal).context(|| format!("waiting for the results of {export}"))?;
+    Ok(results)
+}
+
+/// Arguments with the two fences behind them, for an export that takes fences. A null fence to wait for means that there is
+/// nothing to wait for.
+pub fn with_fences(arguments: &[Value], wait: impl Into<Ref>, signal: &Fence) -> Vec<Value> {
+    let mut all = arguments.to_vec();
+    all.push(Value::Ref(wait.into()));
+    all.push(Value::Ref(Ref::new(signal.clone())));
+    all
+}
+
+/// Blocks until a fence is reached, or fails; or until the store is interrupted or its deadline passes.
+pub fn wait(store: &mut StoreCore, fence: &Fence) -> Result<()> {
+    loop {
+        match fence.wait(Some(Instant::now() + WAIT_SLICE)) {
+            FenceStatus::Reached => return Ok(()),
+            FenceStatus::Failed(error) => return Err(error),
+            FenceStatus::Pending => store.meter().poll()?,
+        }
+    }
+}
+
+fn given_fences(store: &StoreCore, function: Func, arguments: &[Value]) -> Result<bool> {
+    Ok(function.convention(store)?.arguments.len() == arguments.len())
+}

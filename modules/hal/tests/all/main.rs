@@ -1,0 +1,8 @@
+//! Tests of the hal module through its functions, called by programs made here and by real modules.
+
+mod async_modules;
+mod commands;
+mod fences;
+mod generations;
+mod queue;
+mod support;
