@@ -1,0 +1,21 @@
+//! Oracles of the fuzz targets: each takes arbitrary bytes, and returns unless something is wrong.
+//!
+//! `fuzz_targets/NAME.rs` calls `NAME::check`; `tests/replay.rs` calls the same for every seed and regression.
+#![forbid(unsafe_code)]
+
+pub mod bytecode;
+pub mod cli_values;
+pub mod dispatch_shim;
+pub mod elf;
+pub mod module;
+pub mod npy;
+
+/// Every target by name.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("module", module::check),
+    ("bytecode", bytecode::check),
+    ("dispatch_shim", dispatch_shim::check),
+    ("elf", elf::check),
+    ("npy", npy::check),
+    ("cli_values", cli_values::check),
+];
