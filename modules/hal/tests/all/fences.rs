@@ -23,7 +23,7 @@ fn programs_make_and_signal_fences() {
     let device = program.device();
     let made = program.get("fence.create", "0rI_r", &[device.clone(), 0i64.into()]);
     assert_eq!(query(&mut program, &made), 17);
-    program.call("fence.signal", "0r_v", &[], &[made.clone()]).unwrap();
+    program.call("fence.signal", "0r_v", &[], std::slice::from_ref(&made)).unwrap();
     assert_eq!(query(&mut program, &made), 0);
     let made = program.get("fence.create", "0ri_r", &[device, 0.into()]);
     program.call("fence.fail", "0ri_v", &[], &[made.clone(), (32 + 5).into()]).unwrap();

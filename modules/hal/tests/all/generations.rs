@@ -76,7 +76,7 @@ impl Old {
 fn constants_and_bindings_outlive_a_dispatch() {
     let mut old = Old::new();
     let layout = old.layout(2, &[&[0, 1]]).unwrap();
-    let executable = old.executable(&[layout.clone()]);
+    let executable = old.executable(std::slice::from_ref(&layout));
     let (a, b, c) = (buffer(&[1, 2]), buffer(&[3, 4]), buffer(&[5, 6]));
     old.push_constants(&layout, 0, &[10, 11]).unwrap();
     old.push_set(&layout, 0, &[(0, &a, 0, 2), (1, &b, 1, 1)]).unwrap();
@@ -108,7 +108,7 @@ fn the_layout_of_the_entry_point_decides() {
 
     let mut old = Old::new();
     let large = old.layout(3, &[&[1], &[5, 0]]).unwrap();
-    let executable = old.executable(&[large.clone()]);
+    let executable = old.executable(std::slice::from_ref(&large));
     old.push_constants(&large, 0, &[1, 2, 3]).unwrap();
     old.push_set(&large, 0, &[(1, &buffers[0], 0, 1)]).unwrap();
     old.push_set(&large, 1, &[(0, &buffers[2], 0, 1), (5, &buffers[3], 0, 1)]).unwrap();
@@ -122,7 +122,7 @@ fn the_layout_of_the_entry_point_decides() {
 fn what_was_not_pushed_cannot_be_dispatched() {
     let mut old = Old::new();
     let layout = old.layout(0, &[&[0, 1]]).unwrap();
-    let executable = old.executable(&[layout.clone()]);
+    let executable = old.executable(std::slice::from_ref(&layout));
     old.push_set(&layout, 0, &[(0, &buffer(&[1]), 0, 1)]).unwrap();
     assert_eq!(status(old.dispatch(&executable, 0)), Status::FailedPrecondition);
     old.push_set(&layout, 0, &[(1, &null(), 0, 1)]).unwrap();

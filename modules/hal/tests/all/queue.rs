@@ -373,7 +373,7 @@ fn buffers_have_values_lengths_and_owners() {
     let whole = program.get("buffer.subspan", "0rII_r", &[data.clone(), 0i64.into(), 6i64.into()]);
     assert!(whole.as_ref().unwrap().same(data.as_ref().unwrap()));
 
-    program.call("buffer.allocation.preserve", "0r_v", &[], &[part.clone()]).unwrap();
+    program.call("buffer.allocation.preserve", "0r_v", &[], std::slice::from_ref(&part)).unwrap();
     let ask = |program: &mut Program, name: &str, buffer: &Value| number(&program.get(name, "0r_i", std::slice::from_ref(buffer)));
     assert_eq!(ask(&mut program, "buffer.allocation.is_terminal", &data), 0, "parts count on the allocation");
     assert_eq!(ask(&mut program, "buffer.allocation.discard", &data), 0);
@@ -403,7 +403,7 @@ fn buffers_are_asserted() {
 fn a_device_of_another_program_is_refused() {
     let (mut one, mut other) = (Program::new(), Program::new());
     let foreign = other.device();
-    let outcome = one.call("device.allocator", "0r_r", &[], &[foreign.clone()]);
+    let outcome = one.call("device.allocator", "0r_r", &[], std::slice::from_ref(&foreign));
     assert_eq!(status(outcome), Status::InvalidArgument);
     let arguments = [foreign, (-1i64).into(), null(), null(), null(), 0i64.into()];
     assert_eq!(status(one.call("device.queue.execute", "0rIrrrI_v", &[], &arguments)), Status::InvalidArgument);
