@@ -23,3 +23,8 @@ pub fn check(bytes: &[u8]) {
     }
     let _ = vmfb_loader_elf::check(bytes);
 }
+
+/// Whether everything that loading does before code is entered succeeds.
+pub fn loads(bytes: &[u8]) -> bool {
+    vmfb_loader_elf::check(bytes).is_ok()
+}

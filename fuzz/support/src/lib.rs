@@ -8,6 +8,7 @@ pub mod cli_values;
 pub mod dispatch_shim;
 pub mod elf;
 pub mod module;
+pub mod mutate;
 pub mod npy;
 
 /// Every target by name.
