@@ -229,10 +229,10 @@ fn kinds_of(definition: &TypeDef) -> (RefType, ElementKind) {
 /// One buffer per constant. Kernels need tensor constants at multiples of 64 in memory, where compilers put them in the file; so
 /// if the file's bytes themselves are not aligned, constants large enough to be tensors are copied, once.
 fn rodata_buffers(bytes: &Span, definition: &ModuleDef) -> Result<Box<[Buffer]>> {
-    let aligned_base = bytes.address().addr() % vmfb_memory::BASE_ALIGNMENT == 0;
+    let aligned_base = bytes.address().addr().is_multiple_of(vmfb_memory::BASE_ALIGNMENT);
     let buffers = definition.rodata.iter().map(|segment| {
         let span = bytes.slice(segment.range.start, segment.range.len())?.read_only();
-        let in_place = aligned_base || span.address().addr() % vmfb_memory::BASE_ALIGNMENT == 0;
+        let in_place = aligned_base || span.address().addr().is_multiple_of(vmfb_memory::BASE_ALIGNMENT);
         if in_place {
             return Ok(Buffer::new(span, Origin::Module));
         }

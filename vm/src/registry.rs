@@ -15,7 +15,6 @@ pub(crate) trait ErasedNative: Send + Sync {
     fn version(&self) -> u32;
     /// Index of the function with this name and convention; `Err` with all conventions under this name if none fits.
     fn find(&self, name: &str, convention: &str) -> Result<usize, Vec<String>>;
-    fn function_names(&self) -> Vec<(&str, &str)>;
     fn new_state(&self, engine: &Engine) -> Result<NativeState>;
     fn fork_state(&self, state: &NativeState) -> Result<NativeState>;
     fn notify(&self, state: &mut NativeState, signal: Signal) -> Result<()>;
@@ -70,10 +69,6 @@ impl<M: NativeModule> ErasedNative for Adapter<M> {
             Some((index, _)) => Ok(index),
             None => Err(named().map(|(_, (function, _))| function.convention.to_string()).collect()),
         }
-    }
-
-    fn function_names(&self) -> Vec<(&str, &str)> {
-        self.functions.iter().map(|(function, _)| (&*function.name, &*function.convention)).collect()
     }
 
     fn new_state(&self, engine: &Engine) -> Result<NativeState> {

@@ -137,12 +137,12 @@ macro_rules! for_each_value_op {
             FpowiF64 { a: f64, exponent: u64 } -> f64 = |a, n| math::powi_f64(a, n as i32);
             CmpEqF32U { a: f32, b: f32 } -> bool = |a, b| a == b || a.is_nan() || b.is_nan();
             CmpNeF32U { a: f32, b: f32 } -> bool = |a, b| a != b;
-            CmpLtF32U { a: f32, b: f32 } -> bool = |a, b| !(a >= b);
-            CmpLteF32U { a: f32, b: f32 } -> bool = |a, b| !(a > b);
+            CmpLtF32U { a: f32, b: f32 } -> bool = |a, b| a < b || a.is_nan() || b.is_nan();
+            CmpLteF32U { a: f32, b: f32 } -> bool = |a, b| a <= b || a.is_nan() || b.is_nan();
             CmpEqF64U { a: f64, b: f64 } -> bool = |a, b| a == b || a.is_nan() || b.is_nan();
             CmpNeF64U { a: f64, b: f64 } -> bool = |a, b| a != b;
-            CmpLtF64U { a: f64, b: f64 } -> bool = |a, b| !(a >= b);
-            CmpLteF64U { a: f64, b: f64 } -> bool = |a, b| !(a > b);
+            CmpLtF64U { a: f64, b: f64 } -> bool = |a, b| a < b || a.is_nan() || b.is_nan();
+            CmpLteF64U { a: f64, b: f64 } -> bool = |a, b| a <= b || a.is_nan() || b.is_nan();
         }
         ternary {
             FmaI32 { a: u32, b: u32, c: u32 } -> u32 = |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c);
