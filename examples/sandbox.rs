@@ -4,11 +4,7 @@ use std::time::{Duration, Instant};
 use vmfb::{BufferView, Config, Engine, FuelMetering, Interruption, Module, NativeCode, Store};
 
 fn main() -> vmfb::Result<()> {
-    let config = Config::new()
-        .native_code(NativeCode::Deny)
-        .fuel(FuelMetering::On)
-        .interruption(Interruption::On)
-        .memory_limit(64 << 20);
+    let config = Config::new().native_code(NativeCode::Deny).fuel(FuelMetering::On).interruption(Interruption::On).memory_limit(64 << 20);
     let engine = Engine::new(config);
     let module = Module::from_file(&engine, "samples/digits/digits_vmvx.vmfb")?;
     let mut store = Store::new(&engine, ());

@@ -3,8 +3,8 @@
 use crate::{ElementType, HalBuffer};
 use smallvec::SmallVec;
 use std::fmt;
-use vmfb_memory::{MemoryAccount, Span};
 use vmfb_bytecode::calling_convention::Kind;
+use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Error, Handle, HostType, Ref, RefObject, Result, Value};
 
 /// Most dimensions that a view may have.

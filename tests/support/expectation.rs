@@ -5,29 +5,29 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A folder of modules and what is known of them.
-pub struct Corpus {
+pub(crate) struct Corpus {
     folder: PathBuf,
     index: HashMap<String, Value>,
     exceptions: Vec<Value>,
 }
 
 /// A module and its calls.
-pub struct Case {
-    pub path: PathBuf,
+pub(crate) struct Case {
+    pub(crate) path: PathBuf,
     file: String,
-    pub sequences: Vec<Vec<(Call, Expected)>>,
+    pub(crate) sequences: Vec<Vec<(Call, Expected)>>,
 }
 
 /// One call of an exported function.
-pub struct Call {
-    pub function: String,
-    pub inputs: Vec<String>,
-    pub kinds: Vec<String>,
+pub(crate) struct Call {
+    pub(crate) function: String,
+    pub(crate) inputs: Vec<String>,
+    pub(crate) kinds: Vec<String>,
 }
 
 /// How a call has to end.
 #[derive(Clone)]
-pub enum Expected {
+pub(crate) enum Expected {
     /// With these results.
     Outputs { texts: Vec<String>, tolerance: (f64, f64) },
     /// With this status, and this in the message.
@@ -36,7 +36,7 @@ pub enum Expected {
 
 impl Case {
     /// `RELEASE/MODE/NAME`.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.file.trim_start_matches("modules/").trim_end_matches(".vmfb")
     }
 }
@@ -52,7 +52,7 @@ const MACHINE_CODE: [(&str, &str); 6] = [
 ];
 
 impl Corpus {
-    pub fn read(folder: &Path) -> Self {
+    pub(crate) fn read(folder: &Path) -> Self {
         let parse = |path: &Path| std::fs::read(path).ok().map(|bytes| serde_json::from_slice::<Value>(&bytes).expect("valid JSON"));
         let index = parse(&folder.join("index.json")).unwrap_or_default();
         let entries = index["modules"].as_array().cloned().unwrap_or_default();
@@ -62,7 +62,7 @@ impl Corpus {
     }
 
     /// Every module in the folder, with its calls.
-    pub fn cases(&self) -> Vec<Case> {
+    pub(crate) fn cases(&self) -> Vec<Case> {
         let mut files = Vec::new();
         find_modules(&self.folder.join("modules"), &mut files);
         files.sort();

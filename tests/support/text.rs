@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use vmfb::{BufferView, ElementType, Error, Result, Value};
 
 /// A value of a kind from its text.
-pub fn parse(text: &str, kind: &str) -> Result<Value> {
+pub(crate) fn parse(text: &str, kind: &str) -> Result<Value> {
     let Some((view, elements)) = text.split_once('=') else { return scalar(text, kind) };
     let (shape, element) = split_kind(view);
     let bytes: Vec<u8> = tokens(elements).flat_map(|token| encode(token, element)).collect();
@@ -49,7 +49,7 @@ fn encode(token: &str, element: &str) -> Vec<u8> {
 }
 
 /// A result as text.
-pub fn print(value: &Value) -> Result<String> {
+pub(crate) fn print(value: &Value) -> Result<String> {
     Ok(match value {
         Value::I32(value) => format!("i32={value}"),
         Value::I64(value) => format!("i64={value}"),
@@ -82,7 +82,7 @@ fn decode(bytes: &[u8], element: ElementType) -> String {
 }
 
 /// Compares two texts of a value: kinds, then elements. Expectations have six digits, so floats may differ by 1e-5 relative.
-pub fn same(found: &str, wanted: &str, (relative, absolute): (f64, f64)) -> Result<(), String> {
+pub(crate) fn same(found: &str, wanted: &str, (relative, absolute): (f64, f64)) -> Result<(), String> {
     let ((found_kind, found), (wanted_kind, wanted)) = (halves(found), halves(wanted));
     if found_kind != wanted_kind {
         return Err(format!("kind {found_kind}, expected {wanted_kind}"));
@@ -113,10 +113,12 @@ fn halves(text: &str) -> (&str, &str) {
 
 /// A float; tools of 2023 print bf16 as four hex digits.
 fn number(token: &str, element: &str) -> f64 {
-    if element == "bf16" && token.len() == 4 && !token.contains('.') {
-        if let Ok(bits) = u16::from_str_radix(token, 16) {
-            return bf16::from_bits(bits).to_f64();
-        }
+    if element == "bf16"
+        && token.len() == 4
+        && !token.contains('.')
+        && let Ok(bits) = u16::from_str_radix(token, 16)
+    {
+        return bf16::from_bits(bits).to_f64();
     }
     token.parse().unwrap_or_else(|_| panic!("{token:?} is no number"))
 }

@@ -4,7 +4,9 @@ use arbitrary::{Result, Unstructured};
 use vmfb_bytecode::assemble::{FunctionBuilder, Label, empty_module};
 use vmfb_bytecode::builder::{ArchiveForm, write_module};
 use vmfb_bytecode::definition::{BytecodeVersion, ModuleDef, Rodata, RodataPlacement};
-use vmfb_bytecode::isa::{Imm32, Imm64, Move, MoveList, Op, RefMove, RefRead, Register, RegisterList, RodataOrdinal, TypeOrdinal, X4, X8, words};
+use vmfb_bytecode::isa::{
+    Imm32, Imm64, Move, MoveList, Op, RefMove, RefRead, Register, RegisterList, RodataOrdinal, TypeOrdinal, X4, X8, words,
+};
 
 const VALUES: u16 = 16;
 const REFS: u16 = 4;
@@ -92,7 +94,12 @@ fn push_op(builder: &mut FunctionBuilder, input: &mut Unstructured<'_>, version:
         19 => Op::ListResize { list: read(input)?, size: x4(input)? },
         20 => Op::ListGetI32 { list: read(input)?, index: x4(input)?, dst: x4(input)? },
         21 => Op::ListSetRef { list: read(input)?, index: x4(input)?, value: moved(input)? },
-        22 => Op::ListGetRef { list: read(input)?, index: x4(input)?, type_ordinal: TypeOrdinal(input.int_in_range(0..=3)?), dst: moved(input)? },
+        22 => Op::ListGetRef {
+            list: read(input)?,
+            index: x4(input)?,
+            type_ordinal: TypeOrdinal(input.int_in_range(0..=3)?),
+            dst: moved(input)?,
+        },
         23 => Op::GlobalStoreI32 { offset: vmfb_bytecode::isa::GlobalOffset(input.int_in_range(0..=12)?), value: x4(input)? },
         24 => Op::GlobalLoadIndirectI64 { offset: x4(input)?, dst: x8(input)? },
         25 => Op::GlobalStoreRef {
@@ -123,7 +130,13 @@ fn push_terminator(builder: &mut FunctionBuilder, input: &mut Unstructured<'_>, 
     let (to, other) = (input.choose(labels)?.pc(), input.choose(labels)?.pc());
     match input.int_in_range(0..=3)? {
         0 => builder.push(Op::Br { to, moves }),
-        1 => builder.push(Op::CondBr { condition: x4(input)?, true_to: to, true_moves: moves, false_to: other, false_moves: MoveList::EMPTY }),
+        1 => builder.push(Op::CondBr {
+            condition: x4(input)?,
+            true_to: to,
+            true_moves: moves,
+            false_to: other,
+            false_moves: MoveList::EMPTY,
+        }),
         2 => builder.push(Op::Yield { to, moves }),
         _ => builder.push(Op::Return { values: RegisterList::new(&words([Register::value(x4(input)?.0)])) }),
     };

@@ -1,9 +1,9 @@
 //! Values of the command line: parsed or refused, whatever is expected.
 
 use vmfb::bytecode::calling_convention::Kind;
+use vmfb::memory::MemoryAccount;
 use vmfb_tools::declaration::Slot;
 use vmfb_tools::values::ValueReader;
-use vmfb::memory::MemoryAccount;
 
 /// The text as a value of every kind. Texts that name files are left out: the fuzzer must not read what it happens to name.
 pub fn check(bytes: &[u8]) {
