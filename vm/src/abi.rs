@@ -23,8 +23,8 @@ pub const REFERENCE_BYTES: usize = 16;
 /// Alignment of a reference slot in [`Layout::Aligned`].
 const REFERENCE_ALIGNMENT: usize = 8;
 
-/// Bytes of a tuple count.
-const COUNT_BYTES: usize = 4;
+/// Bytes of a word: everything consists of words.
+const WORD: usize = 4;
 
 /// Where fields may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,11 +66,16 @@ impl ReferenceTag {
 #[inline]
 pub fn reference_slot(index: u32, reference: &Ref) -> [u8; REFERENCE_BYTES] {
     let tag = ReferenceTag::of(reference);
-    let number = if tag == ReferenceTag::Null { 0 } else { index.wrapping_add(1) };
     let mut slot = [0; REFERENCE_BYTES];
-    slot[..4].copy_from_slice(&number.to_le_bytes());
+    slot[..4].copy_from_slice(&slot_number(index, tag).to_le_bytes());
     slot[4..8].copy_from_slice(&(tag as u32).to_le_bytes());
     slot
+}
+
+/// The first word of a slot.
+#[inline]
+fn slot_number(index: u32, tag: ReferenceTag) -> u32 {
+    if tag == ReferenceTag::Null { 0 } else { index.wrapping_add(1) }
 }
 
 /// What a slot refers to; INVALID_ARGUMENT for anything that [`reference_slot`] does not make.
@@ -98,21 +103,34 @@ fn bad_slot(slot: &[u8; REFERENCE_BYTES], references: &[Ref]) -> Error {
 #[derive(Clone, Debug)]
 pub struct ArgumentLayout {
     layout: Layout,
-    items: Box<[PackedItem]>,
+    /// The arguments, as the convention has them; what [`ArgumentLayout::read`] follows.
+    items: Box<[Item]>,
+    /// The same, as [`ArgumentLayout::write`] follows it.
+    steps: Box<[Step]>,
+    /// Alignment of the end, in words.
+    end_alignment: usize,
 }
 
-#[derive(Clone, Debug)]
-enum PackedItem {
-    Plain(Kind),
+/// A step of the writer. Every field is made of 32-bit words, in both layouts, and no alignment is above two words.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    /// That many value slots stand there as they are.
+    Values(usize),
+    /// A reference slot.
+    Reference,
+    /// A word of padding, if the next word has an odd position.
+    Align,
+    /// The tuples of a span.
     Span(Tuple),
 }
 
-/// The fields of a span's tuples.
-#[derive(Clone, Debug)]
+/// The tuples of a span.
+#[derive(Clone, Debug, PartialEq)]
 struct Tuple {
-    fields: Box<[Kind]>,
-    alignment: usize,
-    /// Bytes from one tuple to the next, where that is the same for all.
+    steps: Box<[Step]>,
+    /// Whether the first one starts at an even position.
+    aligned: bool,
+    /// Words from one tuple to the next, where that is the same for all.
     stride: Option<usize>,
 }
 
@@ -136,35 +154,31 @@ pub enum Argument {
 impl ArgumentLayout {
     /// The layout of a calling convention's arguments.
     pub fn new(convention: &CallingConvention, layout: Layout) -> Self {
-        let item = |item: &Item| match item {
-            Item::Plain(kind) => PackedItem::Plain(*kind),
-            Item::Span(fields) => PackedItem::Span(Tuple::new(fields, layout)),
-        };
-        Self { layout, items: convention.arguments.iter().map(item).collect() }
+        let items: Box<[Item]> = convention.arguments.iter().cloned().collect();
+        let widest = items.iter().flat_map(|item| match item {
+            Item::Plain(kind) => std::slice::from_ref(kind),
+            Item::Span(kinds) => kinds,
+        });
+        let end_alignment = widest.map(|kind| alignment(*kind, layout) / WORD).max().unwrap_or(1).max(1);
+        Self { layout, steps: compile(&items, layout), items, end_alignment }
     }
 
     /// Length of the argument buffer in bytes. `segments` has the tuple count of each span.
     pub fn size(&self, segments: &[u16]) -> Result<usize> {
-        let (mut at, mut largest, mut segments) = (0usize, 1usize, segments.iter());
-        for item in &self.items {
-            match item {
-                PackedItem::Plain(kind) => {
-                    let alignment = alignment(*kind, self.layout);
-                    largest = largest.max(alignment);
-                    at = advance(at, alignment, bytes(*kind))?;
-                }
-                PackedItem::Span(tuple) => {
-                    let count = usize::from(*segments.next().ok_or_else(wrong_counts)?);
-                    largest = largest.max(tuple.alignment).max(alignment(Kind::I32, self.layout));
-                    at = advance(at, alignment(Kind::I32, self.layout), COUNT_BYTES)?;
-                    at = tuple.end(advance(at, tuple.alignment, 0)?, count, self.layout)?;
-                }
+        let (mut words, mut segments) = (0usize, segments.iter());
+        for step in &self.steps {
+            words = words.checked_add(step.words(words)).ok_or_else(too_long)?;
+            if let Step::Span(tuple) = step {
+                let count = usize::from(*segments.next().ok_or_else(wrong_counts)?);
+                // A tuple count is one word.
+                let start = words.checked_next_multiple_of(if tuple.aligned { 2 } else { 1 }).ok_or_else(too_long)?;
+                words = tuple.end(start, count)?;
             }
         }
         if segments.next().is_some() {
             return Err(wrong_counts());
         }
-        advance(at, largest, 0)
+        words.checked_next_multiple_of(self.end_alignment).and_then(|words| words.checked_mul(WORD)).ok_or_else(too_long)
     }
 
     /// Packs the arguments of a call. `values` are 32-bit slots in the order of the arguments, 64-bit values as low and high
@@ -174,30 +188,20 @@ impl ArgumentLayout {
     /// INTERNAL: who calls has checked them.
     pub fn write(&self, values: &[u32], references: &[Ref], segments: &[u16], buffer: &mut Vec<u8>) -> Result<()> {
         let size = self.size(segments)?;
-        buffer.clear();
-        buffer.try_reserve(size).map_err(|_| Error::exhausted(format!("no memory for {size} bytes of arguments")))?;
-        let mut writer = Writer { layout: self.layout, buffer, values, references, next_reference: 0 };
-        let mut segments = segments.iter();
-        for item in &self.items {
-            match item {
-                PackedItem::Plain(kind) => writer.field(*kind)?,
-                PackedItem::Span(tuple) => {
-                    let count = *segments.next().ok_or_else(wrong_counts)?;
-                    writer.word(u32::from(count));
-                    if count > 0 {
-                        writer.align(tuple.alignment);
-                    }
-                    for _ in 0..count {
-                        tuple.fields.iter().try_for_each(|kind| writer.field(*kind))?;
-                    }
-                }
-            }
-        }
-        if !writer.values.is_empty() || writer.next_reference != references.len() {
-            return Err(wrong_counts());
+        if size > buffer.len() {
+            buffer.try_reserve(size - buffer.len()).map_err(|_| Error::exhausted(format!("no memory for {size} bytes of arguments")))?;
         }
         buffer.resize(size, 0);
-        Ok(())
+        let (words, _) = buffer.as_chunks_mut();
+        let mut writer = Writer { words, at: 0, values, references, next_reference: 0 };
+        let mut segments = segments.iter();
+        for step in &self.steps {
+            match step {
+                Step::Span(tuple) => writer.span(tuple, *segments.next().ok_or_else(wrong_counts)?)?,
+                plain => writer.step(plain)?,
+            }
+        }
+        writer.finish()
     }
 
     /// Reads an argument buffer: INVALID_ARGUMENT if it is not exactly as long as its counts say, or a count has more than 16 bits.
@@ -206,11 +210,11 @@ impl ArgumentLayout {
         let (mut arguments, mut segments) = (Vec::new(), Vec::new());
         for item in &self.items {
             arguments.push(match item {
-                PackedItem::Plain(kind) => reader.field(*kind)?,
-                PackedItem::Span(tuple) => {
+                Item::Plain(kind) => reader.field(*kind)?,
+                Item::Span(kinds) => {
                     let count = reader.count()?;
                     segments.push(count);
-                    reader.tuples(tuple, count)?
+                    reader.tuples(kinds, count)?
                 }
             });
         }
@@ -222,32 +226,94 @@ impl ArgumentLayout {
     }
 }
 
-impl Tuple {
-    fn new(fields: &[Kind], layout: Layout) -> Self {
-        let alignment = fields.iter().map(|kind| alignment(*kind, layout)).max().unwrap_or(1);
-        let mut tuple = Self { fields: fields.into(), alignment, stride: None };
-        tuple.stride = tuple.end(0, 1, layout).ok().filter(|end| end % alignment == 0);
-        tuple
-    }
-
-    /// Where `count` tuples end whose first starts at `at`, a multiple of the alignment.
-    fn end(&self, mut at: usize, count: usize, layout: Layout) -> Result<usize> {
-        if let Some(stride) = self.stride {
-            return stride.checked_mul(count).and_then(|length| at.checked_add(length)).ok_or_else(too_long);
-        }
-        for _ in 0..count {
-            for kind in &self.fields {
-                at = advance(at, alignment(*kind, layout), bytes(*kind))?;
+/// The steps that write these arguments.
+fn compile(items: &[Item], layout: Layout) -> Box<[Step]> {
+    let mut compiler = Compiler { layout, steps: Vec::new(), odd: Some(false) };
+    for item in items {
+        match item {
+            Item::Plain(kind) => compiler.field(*kind),
+            Item::Span(kinds) => {
+                compiler.steps.push(Step::Span(Tuple::new(kinds, layout)));
+                // That depends on the number of tuples.
+                compiler.odd = None;
             }
         }
-        Ok(at)
     }
+    compiler.steps.into()
+}
+
+struct Compiler {
+    layout: Layout,
+    steps: Vec<Step>,
+    /// Whether the next position is odd, where that is known.
+    odd: Option<bool>,
+}
+
+impl Compiler {
+    fn field(&mut self, kind: Kind) {
+        if alignment(kind, self.layout) > WORD && self.odd != Some(false) {
+            self.steps.push(Step::Align);
+            self.odd = Some(false);
+        }
+        let words = usize::from(kind.value_slots());
+        match self.steps.last_mut() {
+            _ if words == 0 => self.steps.push(Step::Reference),
+            Some(Step::Values(count)) => *count += words,
+            _ => self.steps.push(Step::Values(words)),
+        }
+        if words == 1 {
+            self.odd = self.odd.map(|odd| !odd);
+        }
+    }
+}
+
+impl Tuple {
+    fn new(kinds: &[Kind], layout: Layout) -> Self {
+        let aligned = kinds.iter().any(|kind| alignment(*kind, layout) > WORD);
+        let steps = |odd: Option<bool>| {
+            let mut compiler = Compiler { layout, steps: Vec::new(), odd };
+            kinds.iter().for_each(|kind| compiler.field(*kind));
+            (compiler.steps.into_boxed_slice(), compiler.odd)
+        };
+        let (regular, end) = steps(Some(false));
+        if aligned && end != Some(false) {
+            // Every second tuple starts at an odd position.
+            return Self { steps: steps(None).0, aligned, stride: None };
+        }
+        let stride = Some(end_of(&regular, 0));
+        Self { steps: regular, aligned, stride }
+    }
+
+    /// Where `count` tuples end, in words, whose first starts at `at`.
+    fn end(&self, at: usize, count: usize) -> Result<usize> {
+        match self.stride {
+            Some(stride) => stride.checked_mul(count).and_then(|words| at.checked_add(words)).ok_or_else(too_long),
+            None => (0..count).try_fold(at, |at, _| Some(end_of(&self.steps, at)).filter(|end| *end >= at)).ok_or_else(too_long),
+        }
+    }
+}
+
+impl Step {
+    /// Words that the step takes at this position; of a span only its tuple count.
+    #[inline]
+    fn words(&self, at: usize) -> usize {
+        match self {
+            Self::Values(count) => *count,
+            Self::Reference => REFERENCE_BYTES / WORD,
+            Self::Align => at & 1,
+            Self::Span(_) => 1,
+        }
+    }
+}
+
+fn end_of(steps: &[Step], start: usize) -> usize {
+    steps.iter().fold(start, |at, step| at.wrapping_add(step.words(at)))
 }
 
 fn bytes(kind: Kind) -> usize {
     match kind.value_slots() {
         0 => REFERENCE_BYTES,
-        slots => usize::from(slots) * 4,
+        slots => usize::from(slots) * WORD,
     }
 }
 
@@ -256,11 +322,6 @@ fn alignment(kind: Kind, layout: Layout) -> usize {
         Layout::Packed => 1,
         Layout::Aligned => bytes(kind).min(REFERENCE_ALIGNMENT),
     }
-}
-
-/// The end of a field of `length` bytes at the next multiple of `alignment`.
-fn advance(at: usize, alignment: usize, length: usize) -> Result<usize> {
-    at.checked_next_multiple_of(alignment).and_then(|at| at.checked_add(length)).ok_or_else(too_long)
 }
 
 #[cold]
@@ -274,50 +335,83 @@ fn too_long() -> Error {
 }
 
 struct Writer<'a> {
-    layout: Layout,
-    buffer: &'a mut Vec<u8>,
+    words: &'a mut [[u8; WORD]],
+    at: usize,
     values: &'a [u32],
     references: &'a [Ref],
     next_reference: usize,
 }
 
 impl Writer<'_> {
-    #[inline]
-    fn align(&mut self, alignment: usize) {
-        if !self.buffer.len().is_multiple_of(alignment) {
-            self.buffer.resize(self.buffer.len().next_multiple_of(alignment), 0);
+    #[inline(always)]
+    fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            // Copies of a constant length need no call.
+            Step::Values(2) => self.copy::<2>(),
+            Step::Values(4) => self.copy::<4>(),
+            Step::Values(5) => self.copy::<5>(),
+            Step::Values(count) => self.copy_many(*count),
+            Step::Reference => self.reference(),
+            Step::Align if self.at & 1 == 1 => self.put([[0; WORD]]),
+            Step::Align | Step::Span(_) => Ok(()),
         }
     }
 
     #[inline]
-    fn word(&mut self, value: u32) {
-        self.align(alignment(Kind::I32, self.layout));
-        self.buffer.extend_from_slice(&value.to_le_bytes());
+    fn span(&mut self, tuple: &Tuple, count: u16) -> Result<()> {
+        self.put([u32::from(count).to_le_bytes()])?;
+        if count == 0 {
+            return Ok(());
+        }
+        if tuple.aligned {
+            self.step(&Step::Align)?;
+        }
+        match &*tuple.steps {
+            [Step::Values(words)] => self.copy_many(words * usize::from(count)),
+            // The bindings of dispatches.
+            [Step::Reference, Step::Values(4)] => (0..count).try_for_each(|_| self.reference().and_then(|()| self.copy::<4>())),
+            steps => (0..count).try_for_each(|_| steps.iter().try_for_each(|step| self.step(step))),
+        }
     }
 
-    #[inline]
-    fn field(&mut self, kind: Kind) -> Result<()> {
-        match kind.value_slots() {
-            0 => {
-                let index = self.next_reference;
-                let reference = self.references.get(index).ok_or_else(wrong_counts)?;
-                self.align(alignment(kind, self.layout));
-                self.buffer.extend_from_slice(&reference_slot(index as u32, reference));
-                self.next_reference = index + 1;
-            }
-            1 => {
-                let (value, rest) = self.values.split_first().ok_or_else(wrong_counts)?;
-                self.values = rest;
-                self.word(*value);
-            }
-            _ => {
-                let ([low, high], rest) = self.values.split_first_chunk().ok_or_else(wrong_counts)?;
-                self.values = rest;
-                self.align(alignment(kind, self.layout));
-                self.buffer.extend_from_slice(&(u64::from(*low) | u64::from(*high) << 32).to_le_bytes());
-            }
-        }
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, words: [[u8; WORD]; N]) -> Result<()> {
+        let target = self.words.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()).ok_or_else(wrong_counts)?;
+        *target = words;
+        self.at += N;
         Ok(())
+    }
+
+    #[inline(always)]
+    fn copy<const N: usize>(&mut self) -> Result<()> {
+        let (values, rest) = self.values.split_first_chunk::<N>().ok_or_else(wrong_counts)?;
+        self.values = rest;
+        self.put(values.map(u32::to_le_bytes))
+    }
+
+    #[inline]
+    fn copy_many(&mut self, count: usize) -> Result<()> {
+        let (values, rest) = self.values.split_at_checked(count).ok_or_else(wrong_counts)?;
+        self.values = rest;
+        let target = self.words.get_mut(self.at..).and_then(|rest| rest.get_mut(..count)).ok_or_else(wrong_counts)?;
+        target.iter_mut().zip(values).for_each(|(word, value)| *word = value.to_le_bytes());
+        self.at += count;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reference(&mut self) -> Result<()> {
+        let index = self.next_reference;
+        let reference = self.references.get(index).ok_or_else(wrong_counts)?;
+        self.next_reference = index + 1;
+        let tag = ReferenceTag::of(reference);
+        self.put([slot_number(index as u32, tag).to_le_bytes(), (tag as u32).to_le_bytes(), [0; WORD], [0; WORD]])
+    }
+
+    /// Clears the padding at the end; everything must have been used.
+    fn finish(self) -> Result<()> {
+        self.words.get_mut(self.at..).ok_or_else(wrong_counts)?.fill([0; WORD]);
+        if self.values.is_empty() && self.next_reference == self.references.len() { Ok(()) } else { Err(wrong_counts()) }
     }
 }
 
@@ -329,7 +423,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn take<const N: usize>(&mut self, alignment: usize) -> Result<[u8; N]> {
-        let at = advance(self.at, alignment, 0)?;
+        // The position is at most the buffer's length.
+        let at = self.at.next_multiple_of(alignment);
         let bytes = self.buffer.get(at..).and_then(|rest| rest.first_chunk::<N>());
         let length = self.buffer.len();
         let bytes = bytes.ok_or_else(|| Error::invalid(format!("the argument buffer has {length} bytes, {N} are wanted at {at}")))?;
@@ -342,11 +437,12 @@ impl Reader<'_> {
         u16::try_from(count).map_err(|_| Error::invalid(format!("a span of {count} tuples; at most 65535 are possible")))
     }
 
-    fn tuples(&mut self, tuple: &Tuple, count: u16) -> Result<Argument> {
+    fn tuples(&mut self, kinds: &[Kind], count: u16) -> Result<Argument> {
         if count > 0 {
-            self.at = advance(self.at, tuple.alignment, 0)?;
+            let widest = kinds.iter().map(|kind| alignment(*kind, self.layout)).max().unwrap_or(1);
+            self.at = self.at.next_multiple_of(widest);
         }
-        let one = |reader: &mut Self| tuple.fields.iter().map(|kind| reader.field(*kind)).collect();
+        let one = |reader: &mut Self| kinds.iter().map(|kind| reader.field(*kind)).collect();
         (0..count).map(|_| one(self)).collect::<Result<_>>().map(Argument::Span)
     }
 

@@ -9,8 +9,11 @@ use vmfb_vm::{Error, Meter, Ref, Result};
 /// Most workgroups of one dispatch. No compiled grid comes near; a count that wrapped does.
 const MAXIMUM_WORKGROUPS: u64 = u32::MAX as u64;
 
-/// Constants of a dispatch; more are allocated.
+/// Constants of a dispatch that cannot be read in place; more are allocated.
 type Constants = SmallVec<[u32; 64]>;
+
+/// Bindings of a dispatch.
+type Bindings<'a> = SmallVec<[Binding<'a>; MAXIMUM_BINDINGS]>;
 
 /// Unpacks the arguments of a dispatch, checks them and runs its grid.
 pub(crate) fn dispatch(signature: Signature, buffer: &[u8], references: &[Ref], meter: &mut Meter, concurrency: usize) -> Result<()> {
@@ -19,9 +22,14 @@ pub(crate) fn dispatch(signature: Signature, buffer: &[u8], references: &[Ref], 
     let executable = &*executable.object::<ExecutableReference>("the executable of a dispatch")?.0;
     let workgroup_count = workgroup_count(arguments.workgroup_count)?;
     let Some(export) = export(executable, arguments.target, workgroup_count)? else { return Ok(()) };
-    let bindings = bindings(executable, export, &arguments, references)?;
+    let mut bindings = Bindings::new();
+    collect_bindings(executable, export, &arguments, references, &mut bindings)?;
     check_counts(executable, export, arguments.constants().len(), bindings.len())?;
-    let constants: Constants = arguments.constants().collect();
+    let mut copied = Constants::new();
+    let constants = arguments.constants_in_place().unwrap_or_else(|| {
+        copied.extend(arguments.constants());
+        &copied
+    });
     let [x, y, z] = workgroup_count;
     let _entered = tracing::debug_span!(
         "dispatch",
@@ -37,7 +45,7 @@ pub(crate) fn dispatch(signature: Signature, buffer: &[u8], references: &[Ref], 
     if workgroup_count.contains(&0) {
         return Ok(());
     }
-    executable.dispatch(meter, &Dispatch { export, workgroup_count, constants: &constants, bindings: &bindings, concurrency })
+    executable.dispatch(meter, &Dispatch { export, workgroup_count, constants, bindings: &bindings, concurrency })
 }
 
 /// The counts if they are counts, and the grid is not absurdly large.
@@ -71,14 +79,15 @@ fn export(executable: &dyn Executable, target: Target, workgroup_count: [u32; 3]
     }
 }
 
-/// The bound ranges, each in its buffer.
-fn bindings<'a>(
+/// Collects the bound ranges, each in its buffer; into place, as they are too large to be moved on every dispatch.
+#[inline]
+fn collect_bindings<'a>(
     executable: &dyn Executable,
     export: usize,
     arguments: &DispatchArguments<'_>,
     references: &'a [Ref],
-) -> Result<SmallVec<[Binding<'a>; MAXIMUM_BINDINGS]>> {
-    let mut bindings = SmallVec::new();
+    bindings: &mut Bindings<'a>,
+) -> Result<()> {
     for (index, binding) in arguments.bindings().enumerate() {
         let Ref::Buffer(buffer) = resolve_reference(binding.buffer, references)? else {
             return Err(no_buffer(executable, export, index, resolve_reference(binding.buffer, references)?));
@@ -92,7 +101,7 @@ fn bindings<'a>(
             _ => return Err(out_of_range(executable, export, index, (binding.offset, binding.length), available)),
         }
     }
-    Ok(bindings)
+    Ok(())
 }
 
 /// Compares with what the export declares, where it does.

@@ -84,6 +84,12 @@ pub struct BindingArguments<'a> {
 }
 
 impl<'a> DispatchArguments<'a> {
+    /// The constants, where they can be read in place: on little-endian machines, if they are aligned.
+    #[inline]
+    pub fn constants_in_place(&self) -> Option<&'a [u32]> {
+        if cfg!(target_endian = "little") { bytemuck::try_cast_slice(self.constants).ok() } else { None }
+    }
+
     /// The constants.
     pub fn constants(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         self.constants.chunks_exact(CONSTANT_BYTES).map(LittleEndian::read_u32)
