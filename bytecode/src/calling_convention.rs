@@ -11,7 +11,7 @@ use crate::{Error, Result, Status};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallingConvention {
     /// The arguments.
-    pub arguments: SmallVec<[Item; 4]>,
+    pub arguments: SmallVec<[Item; 3]>,
     /// The results.
     pub results: SmallVec<[Kind; 8]>,
 }
@@ -22,7 +22,7 @@ pub enum Item {
     /// One value.
     Plain(Kind),
     /// Any number of tuples of these values; only imports have it.
-    Span(Vec<Kind>),
+    Span(Box<[Kind]>),
 }
 
 /// What a value is.
@@ -126,14 +126,24 @@ impl FromStr for CallingConvention {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        if text.is_empty() {
-            return Ok(Self::default());
-        }
-        let Some(body) = text.strip_prefix('0') else {
+        let mut convention = Self::default();
+        let Some((version, body)) = text.as_bytes().split_first() else { return Ok(convention) };
+        if *version != b'0' {
             return Err(Error::new(Status::Unimplemented, format!("calling convention version of {text:?}; only version 0 is known")));
+        }
+        let (arguments, results) = match body.iter().position(|letter| *letter == b'_') {
+            Some(position) => body.split_at(position),
+            None => (body, &b"_"[..]),
         };
-        let (arguments, results) = body.split_once('_').unwrap_or((body, "v"));
-        Ok(Self { arguments: parse_arguments(text, arguments)?, results: parse_results(text, results)? })
+        if arguments != b"v" {
+            parse_arguments(text, arguments, &mut convention.arguments)?;
+        }
+        if results != b"_v" {
+            for letter in results.iter().skip(1) {
+                convention.results.push(parse_kind(text, *letter)?);
+            }
+        }
+        Ok(convention)
     }
 }
 
@@ -162,38 +172,35 @@ impl fmt::Display for CallingConvention {
     }
 }
 
-fn parse_arguments(text: &str, arguments: &str) -> Result<SmallVec<[Item; 4]>> {
-    let mut items = SmallVec::new();
+fn parse_arguments(text: &str, arguments: &[u8], items: &mut SmallVec<[Item; 3]>) -> Result<()> {
     let mut span: Option<Vec<Kind>> = None;
-    if arguments == "v" {
-        return Ok(items);
-    }
-    for letter in arguments.chars() {
+    for letter in arguments {
         match (letter, &mut span) {
-            ('C', None) => span = Some(Vec::new()),
-            ('D', Some(kinds)) => {
-                items.push(Item::Span(std::mem::take(kinds)));
+            (b'C', None) => span = Some(Vec::new()),
+            (b'D', Some(kinds)) => {
+                items.push(Item::Span(std::mem::take(kinds).into()));
                 span = None;
             }
-            (letter, None) => items.push(Item::Plain(parse_kind(text, letter)?)),
-            (letter, Some(kinds)) => kinds.push(parse_kind(text, letter)?),
+            (letter, None) => items.push(Item::Plain(parse_kind(text, *letter)?)),
+            (letter, Some(kinds)) => kinds.push(parse_kind(text, *letter)?),
         }
     }
     match span {
-        None => Ok(items),
+        None => Ok(()),
         Some(_) => Err(Error::invalid(format!("span without an end in calling convention {text:?}"))),
     }
 }
 
-fn parse_results(text: &str, results: &str) -> Result<SmallVec<[Kind; 8]>> {
-    if results == "v" {
-        return Ok(SmallVec::new());
+fn parse_kind(text: &str, letter: u8) -> Result<Kind> {
+    match Kind::from_letter(char::from(letter)) {
+        Some(kind) => Ok(kind),
+        None => Err(unknown_letter(text, letter)),
     }
-    results.chars().map(|letter| parse_kind(text, letter)).collect()
 }
 
-fn parse_kind(text: &str, letter: char) -> Result<Kind> {
-    Kind::from_letter(letter).ok_or_else(|| Error::invalid(format!("{letter:?} in calling convention {text:?}; one of i I f F r wanted")))
+#[cold]
+fn unknown_letter(text: &str, letter: u8) -> Error {
+    Error::invalid(format!("'{}' in calling convention {text:?}; one of i I f F r wanted", letter.escape_ascii()))
 }
 
 /// How a compiler placed the arguments of a function. The compilers of 2023 to 3.4.0 used one rule, later ones the other.
@@ -290,8 +297,8 @@ mod tests {
             Item::Plain(Kind::I32),
             Item::Plain(Kind::I32),
             Item::Plain(Kind::I32),
-            Item::Span(vec![Kind::I32]),
-            Item::Span(vec![Kind::Ref, Kind::I64, Kind::I64]),
+            Item::Span([Kind::I32].into()),
+            Item::Span([Kind::Ref, Kind::I64, Kind::I64].into()),
         ];
         assert_eq!(convention.arguments.as_slice(), expected);
         assert!(convention.results.is_empty());
@@ -370,7 +377,7 @@ mod tests {
         fn display_and_parse_agree(arguments in kinds(), span in kinds(), results in kinds()) {
             let mut convention = CallingConvention { arguments: SmallVec::new(), results: results.into_iter().collect() };
             convention.arguments.extend(arguments.into_iter().map(Item::Plain));
-            convention.arguments.push(Item::Span(span));
+            convention.arguments.push(Item::Span(span.into()));
             prop_assert_eq!(parse(&convention.to_string()), convention);
         }
 

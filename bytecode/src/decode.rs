@@ -13,9 +13,10 @@ use crate::{Error, Result};
 /// for an instruction that runs past the end of the body.
 pub fn decode_op(body: &[u8], pc: u32, version: BytecodeVersion) -> Result<(Op<'_>, u32)> {
     let mut cursor = Cursor::new(body, pc as usize, version);
-    let op = Op::decode(&mut cursor);
-    cursor.check()?;
-    Ok((op, cursor.pc()?))
+    match Op::decode(&mut cursor) {
+        Ok(op) => Ok((op, cursor.pc()?)),
+        Err(failure) => Err(cursor.error(failure)),
+    }
 }
 
 /// An instruction and its place.
@@ -54,13 +55,13 @@ impl<'a> Instructions<'a> {
 
     fn step(&mut self) -> Result<Instruction<'a>> {
         let pc = self.cursor.pc()?;
-        let op = Op::decode(&mut self.cursor);
-        self.cursor.check().map_err(|mut error| {
-            error.pc = Some(pc);
-            error
-        })?;
-        self.after_terminator = op.is_terminator();
-        Ok(Instruction { pc, next: self.cursor.pc()?, op })
+        match Op::decode(&mut self.cursor) {
+            Ok(op) => {
+                self.after_terminator = op.is_terminator();
+                Ok(Instruction { pc, next: self.cursor.pc()?, op })
+            }
+            Err(failure) => Err(Error { pc: Some(pc), ..self.cursor.error(failure) }),
+        }
     }
 }
 
@@ -102,27 +103,31 @@ impl BodyEnd {
     }
 }
 
-/// A position in a function body. What cannot be read is remembered, and reading goes on with zeros.
-#[derive(Clone, Debug)]
+/// A position in a function body.
+///
+/// Small and copied around, and never lent to a function that is not inlined, so that it can live in machine registers.
+#[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     body: &'a [u8],
     /// What is left of the body.
     rest: &'a [u8],
     version: BytecodeVersion,
-    failure: Option<Failure>,
 }
 
-/// The first thing that could not be read.
-#[derive(Clone, Copy, Debug)]
-enum Failure {
-    PastTheEnd { position: usize, wanted: usize },
-    Padding { position: usize },
-    Opcode { set: OpSet, byte: u8 },
+/// Why bytes are no instruction; [`Cursor::error`] makes words of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The bytes end before the instruction does.
+    PastTheEnd,
+    /// The padding of a list is not zero.
+    Padding,
+    /// The version has no such opcode.
+    Opcode(OpSet, u8),
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(body: &'a [u8], position: usize, version: BytecodeVersion) -> Self {
-        Self { body, rest: body.get(position..).unwrap_or_default(), version, failure: None }
+        Self { body, rest: body.get(position..).unwrap_or_default(), version }
     }
 
     /// A cursor for operands that are the same in every version.
@@ -145,118 +150,76 @@ impl<'a> Cursor<'a> {
         self.body.len().wrapping_sub(self.rest.len())
     }
 
+    /// What is left of the body.
+    #[inline(always)]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The cursor where that is left of its body.
+    #[inline(always)]
+    pub(crate) fn with_rest(self, rest: &'a [u8]) -> Self {
+        Self { rest, ..self }
+    }
+
     /// The position as a pc.
     pub(crate) fn pc(&self) -> Result<u32> {
         u32::try_from(self.position()).map_err(|_| Error::out_of_range("the function is longer than 4 GiB"))
     }
 
-    /// What could not be read, if something could not.
-    #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
-        match self.failure {
-            None => Ok(()),
-            Some(failure) => Err(self.error(failure)),
-        }
-    }
-
-    /// Whether something could not be read.
-    #[inline(always)]
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
+    /// The failure in words.
     #[cold]
-    fn error(&self, failure: Failure) -> Error {
+    pub(crate) fn error(&self, failure: Failure) -> Error {
         match failure {
-            Failure::PastTheEnd { position, wanted } => Error::out_of_range(format!(
-                "the instruction runs past the end of the function: {wanted} bytes wanted at {position:#x}, the function has {:#x}",
-                self.body.len()
-            )),
-            Failure::Padding { position } => Error::invalid(format!("the padding byte at {position:#x}, before a list, is not zero")),
-            Failure::Opcode { set, byte } => crate::isa::unknown_opcode(set, byte, self.version.major()),
+            Failure::PastTheEnd => {
+                Error::out_of_range(format!("the instruction runs past the end of the function, which has {:#x} bytes", self.body.len()))
+            }
+            Failure::Padding => Error::invalid("the padding byte before a list is not zero"),
+            Failure::Opcode(set, byte) => crate::isa::unknown_opcode(set, byte, self.version.major()),
         }
-    }
-
-    #[cold]
-    fn fail(&mut self, failure: Failure) {
-        self.failure.get_or_insert(failure);
-    }
-
-    #[cold]
-    fn fail_past_the_end(&mut self, wanted: usize) {
-        self.fail(Failure::PastTheEnd { position: self.position(), wanted });
-    }
-
-    /// Takes note of a byte that is no opcode.
-    #[cold]
-    pub(crate) fn fail_opcode(&mut self, set: OpSet, byte: u8) {
-        self.fail(Failure::Opcode { set, byte });
     }
 
     /// The opcode at the position.
-    #[inline]
-    pub(crate) fn opcode(&mut self) -> Option<Opcode> {
-        let [first] = self.array();
+    #[inline(always)]
+    pub(crate) fn opcode(&mut self) -> Result<Opcode, Failure> {
+        let [first] = self.array()?;
         let (set, byte) = match first {
-            PREFIX_F32 => (OpSet::F32, self.array::<1>()[0]),
-            PREFIX_F64 => (OpSet::F64, self.array::<1>()[0]),
+            PREFIX_F32 => (OpSet::F32, self.array::<1>()?[0]),
+            PREFIX_F64 => (OpSet::F64, self.array::<1>()?[0]),
             core => (OpSet::Core, core),
         };
-        let opcode = Opcode::find(set, byte, self.version.major());
-        if opcode.is_none() {
-            self.fail_opcode(set, byte);
-        }
-        opcode
+        Opcode::find(set, byte, self.version.major()).ok_or(Failure::Opcode(set, byte))
     }
 
-    /// Whether that many bytes are there.
+    /// Fails if less than that many bytes are there.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, length: usize) -> bool {
-        let enough = self.rest.len() >= length;
-        if !enough {
-            self.fail_past_the_end(length);
-        }
-        enough
+    pub(crate) fn reserve(&self, length: usize) -> Result<(), Failure> {
+        if self.rest.len() >= length { Ok(()) } else { Err(Failure::PastTheEnd) }
     }
 
     /// The next `N` bytes.
     #[inline(always)]
-    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
-        match self.rest.split_first_chunk() {
-            Some((array, rest)) => {
-                self.rest = rest;
-                *array
-            }
-            None => {
-                self.fail_past_the_end(N);
-                [0; N]
-            }
-        }
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
+        let (array, rest) = self.rest.split_first_chunk().ok_or(Failure::PastTheEnd)?;
+        self.rest = rest;
+        Ok(*array)
     }
 
     /// The next bytes.
     #[inline(always)]
-    pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
-        match self.rest.split_at_checked(length) {
-            Some((bytes, rest)) => {
-                self.rest = rest;
-                bytes
-            }
-            None => {
-                self.fail_past_the_end(length);
-                &[]
-            }
-        }
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Failure> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Failure::PastTheEnd)?;
+        self.rest = rest;
+        Ok(bytes)
     }
 
     /// A padded list of entries of `N` bytes.
     #[inline(always)]
-    pub(crate) fn list<const N: usize>(&mut self) -> &'a [[u8; N]] {
-        let position = self.position();
-        if position & 1 != 0 && self.array::<1>() != [0] {
-            self.fail(Failure::Padding { position });
+    pub(crate) fn list<const N: usize>(&mut self) -> Result<&'a [[u8; N]], Failure> {
+        if self.position() & 1 != 0 && self.array::<1>()? != [0] {
+            return Err(Failure::Padding);
         }
-        let count = u16::from_le_bytes(self.array());
-        self.bytes(usize::from(count) * N).as_chunks().0
+        let count = u16::from_le_bytes(self.array()?);
+        Ok(self.bytes(usize::from(count) * N)?.as_chunks().0)
     }
 }

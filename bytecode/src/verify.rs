@@ -44,7 +44,9 @@ pub struct FunctionInfo {
     pub ref_registers: u16,
     /// Number of instructions, block markers not counted.
     pub instructions: u32,
-    blocks: Range<usize>,
+    blocks: Range<u32>,
+    /// Whether the convention was stated or, by now, inferred.
+    is_resolved: bool,
 }
 
 impl VerifiedModule {
@@ -76,7 +78,7 @@ impl VerifiedModule {
     /// Where the blocks of a function start, ascending: the pcs that branches may name. From 14.0 on these are the pcs of the
     /// block markers. Empty when the ordinal is out of range.
     pub fn block_starts(&self, function: u32) -> &[u32] {
-        let blocks = self.functions.get(function as usize).map(|info| info.blocks.clone());
+        let blocks = self.functions.get(function as usize).map(|info| info.blocks.start as usize..info.blocks.end as usize);
         blocks.and_then(|blocks| self.block_starts.get(blocks)).unwrap_or_default()
     }
 
@@ -102,19 +104,53 @@ const MAXIMUM_OVERLAP: u64 = 16;
 pub fn verify(definition: ModuleDef) -> Result<VerifiedModule> {
     check_module(&definition)?;
     let imports = import_conventions(&definition)?;
-    let mut conventions = function_conventions(&definition)?;
+    let mut functions = stated_conventions(&definition)?;
     let mut pass = Pass::default();
-    pass.run(&Context { definition: &definition, imports: &imports, functions: &conventions })?;
-    if conventions.iter().any(Option::is_none) {
-        infer::resolve(&definition, &imports, &mut conventions)?;
+    pass.run(&Context { definition: &definition, imports: &imports, functions: &functions })?;
+    if functions.iter().any(|info| !info.is_resolved) {
+        infer::resolve(&definition, &imports, &mut functions)?;
         pass = Pass::default();
-        pass.run(&Context { definition: &definition, imports: &imports, functions: &conventions })?;
+        pass.run(&Context { definition: &definition, imports: &imports, functions: &functions })?;
     }
-    let functions = {
-        let context = Context { definition: &definition, imports: &imports, functions: &conventions };
-        pass.functions.into_iter().enumerate().map(|(ordinal, checked)| place(&context, ordinal, checked)).collect::<Result<_>>()?
-    };
+    for (ordinal, (function, checked)) in (0..).zip(definition.functions.iter().zip(pass.functions)) {
+        let context = Context { definition: &definition, imports: &imports, functions: &functions };
+        let rule = usage::placement_rule(&context, ordinal, function).map_err(|error| error.at(ordinal, 0))?;
+        if let Some(info) = functions.get_mut(ordinal as usize) {
+            info.place(rule, function).map_err(|error| error.at(ordinal, 0))?;
+            (info.instructions, info.blocks) = (checked.instructions, checked.blocks);
+        }
+    }
     Ok(VerifiedModule { functions, imports, block_starts: pass.block_starts, definition })
+}
+
+impl FunctionInfo {
+    /// What the descriptor of a function says; what verification finds out is filled in later.
+    fn new(function: &Function, convention: Option<CallingConvention>) -> Self {
+        Self {
+            is_resolved: convention.is_some(),
+            convention: convention.unwrap_or_default(),
+            placement_rule: PlacementRule::NextFree,
+            placement: Placement::default(),
+            value_registers: operands::frame_values(function),
+            ref_registers: function.ref_registers,
+            instructions: 0,
+            blocks: 0..0,
+        }
+    }
+
+    /// Places the arguments and checks that they fit.
+    fn place(&mut self, rule: PlacementRule, function: &Function) -> Result<()> {
+        self.placement_rule = rule;
+        self.placement = self.convention.placement(rule)?;
+        let (values, refs) = (function.value_registers, function.ref_registers);
+        if self.placement.value_slots > values || self.placement.ref_slots > refs {
+            return Err(Error::invalid(format!(
+                "the arguments of {} need {} value and {} ref registers; the function has {values} and {refs}",
+                self.convention, self.placement.value_slots, self.placement.ref_slots
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// What the checks of a function look things up in.
@@ -122,8 +158,14 @@ pub fn verify(definition: ModuleDef) -> Result<VerifiedModule> {
 struct Context<'m> {
     definition: &'m ModuleDef,
     imports: &'m [CallingConvention],
-    /// `None` for functions whose convention is not known (yet).
-    functions: &'m [Option<CallingConvention>],
+    functions: &'m [FunctionInfo],
+}
+
+impl<'m> Context<'m> {
+    /// The convention of a function; `None` if it is not known (yet), or if there is no such function.
+    fn convention(&self, function: u32) -> Option<&'m CallingConvention> {
+        self.functions.get(function as usize).filter(|info| info.is_resolved).map(|info| &info.convention)
+    }
 }
 
 /// One pass over all functions.
@@ -136,16 +178,20 @@ struct Pass {
 /// The result of checking one function.
 struct Checked {
     instructions: u32,
-    blocks: Range<usize>,
+    blocks: Range<u32>,
 }
 
 impl Pass {
     fn run(&mut self, context: &Context<'_>) -> Result<()> {
         let mut scratch = function::Scratch::default();
+        self.functions.reserve(context.definition.functions.len());
+        let mut first = 0;
         for (ordinal, function) in (0..).zip(&context.definition.functions) {
-            let first = self.block_starts.len();
             let instructions = function::check(context, ordinal, function, &mut scratch, &mut self.block_starts)?;
-            self.functions.push(Checked { instructions, blocks: first..self.block_starts.len() });
+            let end = u32::try_from(self.block_starts.len())
+                .map_err(|_| Error::new(Status::ResourceExhausted, "more than 2^32 blocks").at(ordinal, 0))?;
+            self.functions.push(Checked { instructions, blocks: first..end });
+            first = end;
         }
         Ok(())
     }
@@ -194,17 +240,19 @@ fn import_conventions(definition: &ModuleDef) -> Result<Vec<CallingConvention>> 
     convention.collect()
 }
 
-fn function_conventions(definition: &ModuleDef) -> Result<Vec<Option<CallingConvention>>> {
+/// The functions with the conventions that the module states.
+fn stated_conventions(definition: &ModuleDef) -> Result<Vec<FunctionInfo>> {
     let needed = definition.bytecode_version.has_block_markers();
-    let convention = (0..).zip(&definition.functions).map(|(ordinal, function)| {
-        match &function.signature {
-            Some(signature) => parse_function_convention(&signature.calling_convention).map(Some),
-            None if needed => Err(Error::invalid("the function has no signature")),
-            None => Ok(None),
-        }
-        .map_err(|error| error.at(ordinal, 0))
-    });
-    convention.collect()
+    let mut infos = Vec::with_capacity(definition.functions.len());
+    for (ordinal, function) in (0..).zip(&definition.functions) {
+        let convention = match &function.signature {
+            Some(signature) => Some(parse_function_convention(&signature.calling_convention).map_err(|error| error.at(ordinal, 0))?),
+            None if needed => return Err(Error::invalid("the function has no signature").at(ordinal, 0)),
+            None => None,
+        };
+        infos.push(FunctionInfo::new(function, convention));
+    }
+    Ok(infos)
 }
 
 fn parse_function_convention(text: &str) -> Result<CallingConvention> {
@@ -213,35 +261,4 @@ fn parse_function_convention(text: &str) -> Result<CallingConvention> {
         return Err(Error::invalid(format!("calling convention {text:?} of a defined function has a span")));
     }
     Ok(convention)
-}
-
-/// Decides how the arguments of a function are placed and checks that they fit.
-fn place(context: &Context<'_>, ordinal: usize, checked: Checked) -> Result<FunctionInfo> {
-    let at = |error: Error| error.at(u32::try_from(ordinal).unwrap_or(u32::MAX), 0);
-    let (Some(function), Some(Some(convention))) = (context.definition.functions.get(ordinal), context.functions.get(ordinal)) else {
-        return Err(at(Error::new(Status::Internal, "the function was not resolved")));
-    };
-    let placement_rule = usage::placement_rule(context, ordinal, function, convention).map_err(at)?;
-    let placement = convention.placement(placement_rule).map_err(at)?;
-    check_fit(&placement, function, convention).map_err(at)?;
-    Ok(FunctionInfo {
-        convention: convention.clone(),
-        placement_rule,
-        placement,
-        value_registers: operands::frame_values(function),
-        ref_registers: function.ref_registers,
-        instructions: checked.instructions,
-        blocks: checked.blocks,
-    })
-}
-
-fn check_fit(placement: &Placement, function: &Function, convention: &CallingConvention) -> Result<()> {
-    let (values, refs) = (function.value_registers, function.ref_registers);
-    if placement.value_slots > values || placement.ref_slots > refs {
-        return Err(Error::invalid(format!(
-            "the arguments of {convention} need {} value and {} ref registers; the function has {values} and {refs}",
-            placement.value_slots, placement.ref_slots
-        )));
-    }
-    Ok(())
 }

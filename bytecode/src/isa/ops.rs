@@ -6,9 +6,9 @@ use super::{
     CaseList, FunctionRef, GlobalOffset, GlobalSlot, Imm32, Imm64, MoveList, PREFIX_F32, PREFIX_F64, Pc, RefList, RefMove, RefRead,
     RegisterList, RodataOrdinal, SegmentList, Text, TypeOrdinal, X4, X4List, X8, X8List,
 };
-use crate::decode::Cursor;
-use crate::encode::Encoder;
 use crate::Error;
+use crate::decode::{Cursor, Failure};
+use crate::encode::Encoder;
 
 /// The three opcode sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,15 +163,14 @@ macro_rules! define_ops {
                 }
             }
 
-            /// Reads the instruction at the cursor. A failure is remembered by the cursor and the op means nothing then.
-            pub(crate) fn decode(cursor: &mut Cursor<'a>) -> Self {
-                match cursor.opcode() {
-                    $($(Some(Opcode::$name) => {
-                        $(let $field = <$ty as Operand<'a>>::decode(cursor);)*
-                        $($(let $result = <$result_ty as Operand<'a>>::decode(cursor);)*)?
-                        Self::$name { $($field,)* $($($result,)*)? }
+            /// Reads the instruction at the cursor.
+            pub(crate) fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+                match cursor.opcode()? {
+                    $($(Opcode::$name => {
+                        $(let $field = <$ty as Operand<'a>>::decode(cursor)?;)*
+                        $($(let $result = <$result_ty as Operand<'a>>::decode(cursor)?;)*)?
+                        Ok(Self::$name { $($field,)* $($($result,)*)? })
                     })*)*
-                    None => Self::Block {},
                 }
             }
 
@@ -198,10 +197,10 @@ macro_rules! define_ops {
         }
 
         /// Shows the operands of the instruction at the cursor to a visitor, without building an [`Op`]: one dispatch and one bounds
-        /// check per instruction, which is what makes verification fast. A failure is remembered by the cursor; the visitor may
-        /// have seen nonsense then.
-        #[inline]
-        pub(crate) fn walk<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> BlockFlow {
+        /// check per instruction, which is what makes verification fast. Gives
+        /// what is left of the body. All of that goes through machine registers: a `Result` with contents would go through memory.
+        #[inline(always)]
+        pub(crate) fn walk<'a, V: OperandVisitor<'a>>(cursor: Cursor<'a>, visitor: &mut V) -> (&'a [u8], BlockFlow) {
             $(set_walker! { $set { $(
                 $byte $major $name { $($field : $ty,)* } { $($($result : $result_ty,)*)? } is_terminator!($($flag)?);
             )* } })*
@@ -228,38 +227,45 @@ macro_rules! define_ops {
 /// Defines the walker of one opcode set.
 macro_rules! set_walker {
     (core $arms:tt) => {
-        set_walker! { walk_core core $arms
+        set_walker! { #[inline(always)] walk_core core $arms
             PREFIX_F32 => walk_f32,
             PREFIX_F64 => walk_f64,
         }
     };
     (f32 $arms:tt) => {
-        set_walker! { walk_f32 f32 $arms }
+        set_walker! { #[inline(never)] walk_f32 f32 $arms }
     };
     (f64 $arms:tt) => {
-        set_walker! { walk_f64 f64 $arms }
+        set_walker! { #[inline(never)] walk_f64 f64 $arms }
     };
-    ($walker:ident $set:ident { $(
+    (#[$inline:meta] $walker:ident $set:ident { $(
         $byte:literal $major:literal $name:ident { $($field:ident : $ty:ty,)* } { $($result:ident : $result_ty:ty,)* } $is_terminator:expr;
     )* } $($prefix:path => $next:ident,)*) => {
-        fn $walker<'a, V: OperandVisitor<'a>>(cursor: &mut Cursor<'a>, visitor: &mut V) -> BlockFlow {
-            let [byte] = cursor.array();
+        #[$inline]
+        fn $walker<'a, V: OperandVisitor<'a>>(mut cursor: Cursor<'a>, visitor: &mut V) -> (&'a [u8], BlockFlow) {
+            /// Leaves with [`BlockFlow::Fails`].
+            macro_rules! get {
+                ($decoded:expr) => {
+                    match $decoded {
+                        Ok(decoded) => decoded,
+                        Err(_) => return (&[], BlockFlow::Fails),
+                    }
+                };
+            }
+            let [byte] = get!(cursor.array());
             match byte {
-                $($prefix => return $next(cursor, visitor),)*
+                $($prefix => $next(cursor, visitor),)*
                 $($byte if $major == 13 || $major <= cursor.version().major() => {
                     visitor.opcode(Opcode::$name);
-                    let fixed = const { OperandKind::total(&[$(<$ty as Operand<'a>>::KIND,)* $(<$result_ty as Operand<'a>>::KIND,)*]) };
-                    if cursor.reserve(fixed) {
-                        $(<$ty as Operand<'a>>::decode(cursor).visit(Access::Read, visitor);)*
-                        $(<$result_ty as Operand<'a>>::decode(cursor).visit(Access::Write, visitor);)*
-                        visitor.end(Opcode::$name);
-                    }
-                    if $is_terminator { BlockFlow::Ends } else { BlockFlow::Continues }
+                    get!(cursor.reserve(const {
+                        OperandKind::total(&[$(<$ty as Operand<'a>>::KIND,)* $(<$result_ty as Operand<'a>>::KIND,)*])
+                    }));
+                    $(get!(<$ty as Operand<'a>>::decode(&mut cursor)).visit(Access::Read, visitor);)*
+                    $(get!(<$result_ty as Operand<'a>>::decode(&mut cursor)).visit(Access::Write, visitor);)*
+                    visitor.end(Opcode::$name);
+                    (cursor.rest(), if $is_terminator { BlockFlow::Ends } else { BlockFlow::Continues })
                 })*
-                _ => {
-                    cursor.fail_opcode(set!($set), byte);
-                    BlockFlow::Continues
-                }
+                _ => (&[], BlockFlow::Fails),
             }
         }
     };
@@ -272,6 +278,8 @@ pub(crate) enum BlockFlow {
     Continues,
     /// The instruction was a terminator.
     Ends,
+    /// There is no instruction; [`Op::decode`] tells why.
+    Fails,
 }
 
 /// The prefix of a set, as it stands in [`Opcode`].

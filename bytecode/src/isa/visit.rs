@@ -6,7 +6,7 @@ use super::{
     RodataOrdinal, SegmentList, SwitchCase, Text, TypeOrdinal, X4, X4List, X8, X8List,
 };
 use crate::Error;
-use crate::decode::Cursor;
+use crate::decode::{Cursor, Failure};
 use crate::encode::Encoder;
 
 /// Whether an instruction reads or writes an operand.
@@ -144,8 +144,8 @@ pub trait OperandVisitor<'a> {
 pub trait Operand<'a>: Copy {
     /// The kind.
     const KIND: OperandKind;
-    /// Reads it. A failure is remembered by the cursor and the value means nothing then.
-    fn decode(cursor: &mut Cursor<'a>) -> Self;
+    /// Reads it.
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure>;
     /// Appends it. A failure is remembered by the encoder.
     fn encode(self, encoder: &mut Encoder);
     /// Shows it to the visitor.
@@ -158,8 +158,8 @@ macro_rules! integer_operand {
         impl<'a> Operand<'a> for $ty {
             const KIND: OperandKind = OperandKind::$kind;
             #[inline(always)]
-            fn decode(cursor: &mut Cursor<'a>) -> Self {
-                Self(<$integer>::from_le_bytes(cursor.array()))
+            fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+                Ok(Self(<$integer>::from_le_bytes(cursor.array()?)))
             }
             fn encode(self, encoder: &mut Encoder) {
                 encoder.raw(&self.0.to_le_bytes());
@@ -187,8 +187,8 @@ integer_operand!(FunctionRef, Function, u32, |value, _access, visitor| visitor.f
 impl<'a> Operand<'a> for Pc {
     const KIND: OperandKind = OperandKind::Pc;
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Self {
-        Self(u32::from_le_bytes(cursor.array()))
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+        Ok(Self(u32::from_le_bytes(cursor.array()?)))
     }
     fn encode(self, encoder: &mut Encoder) {
         encoder.target(self);
@@ -202,8 +202,8 @@ impl<'a> Operand<'a> for Pc {
 impl<'a, const SIZE: u32> Operand<'a> for GlobalOffset<SIZE> {
     const KIND: OperandKind = OperandKind::GlobalOffset(SIZE);
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Self {
-        Self(u32::from_le_bytes(cursor.array()))
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+        Ok(Self(u32::from_le_bytes(cursor.array()?)))
     }
     fn encode(self, encoder: &mut Encoder) {
         encoder.raw(&self.0.to_le_bytes());
@@ -218,8 +218,8 @@ impl<'a, const SIZE: u32> Operand<'a> for GlobalOffset<SIZE> {
 impl<'a> Operand<'a> for Option<X4> {
     const KIND: OperandKind = OperandKind::AlignmentX4;
     #[inline(always)]
-    fn decode(cursor: &mut Cursor<'a>) -> Self {
-        (cursor.version().major() >= 15).then(|| X4::decode(cursor))
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+        if cursor.version().major() >= 15 { X4::decode(cursor).map(Some) } else { Ok(None) }
     }
     fn encode(self, encoder: &mut Encoder) {
         match (self, encoder.version().major() >= 15) {
@@ -243,8 +243,8 @@ macro_rules! list_operand {
         impl<'a> Operand<'a> for $ty<'a> {
             const KIND: OperandKind = OperandKind::$kind;
             #[inline(always)]
-            fn decode(cursor: &mut Cursor<'a>) -> Self {
-                Self::new(cursor.list())
+            fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+                cursor.list().map(Self::new)
             }
             fn encode(self, encoder: &mut Encoder) {
                 encoder.list(self.words());
@@ -267,9 +267,10 @@ list_operand!(MoveList, Moves, |value, _access, visitor| visitor.moves(value));
 
 impl<'a> Operand<'a> for Text<'a> {
     const KIND: OperandKind = OperandKind::Text;
-    fn decode(cursor: &mut Cursor<'a>) -> Self {
-        let length = u16::from_le_bytes(cursor.array());
-        Self(cursor.bytes(usize::from(length)))
+    #[inline(always)]
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+        let length = u16::from_le_bytes(cursor.array()?);
+        cursor.bytes(usize::from(length)).map(Self)
     }
     fn encode(self, encoder: &mut Encoder) {
         encoder.count(self.0.len());
@@ -282,13 +283,14 @@ impl<'a> Operand<'a> for Text<'a> {
 
 impl<'a> Operand<'a> for CaseList<'a> {
     const KIND: OperandKind = OperandKind::Cases;
-    fn decode(cursor: &mut Cursor<'a>) -> Self {
-        let count = u16::from_le_bytes(cursor.array());
+    #[inline(always)]
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, Failure> {
+        let count = u16::from_le_bytes(cursor.array()?);
         let cases = Self(CaseSource::Encoded { count, body: cursor.body(), start: cursor.position() });
         for _ in 0..count {
-            decode_case(cursor);
+            decode_case(cursor)?;
         }
-        cases
+        Ok(cases)
     }
     fn encode(self, encoder: &mut Encoder) {
         encoder.count(self.len());
@@ -306,8 +308,9 @@ impl<'a> Operand<'a> for CaseList<'a> {
     }
 }
 
-fn decode_case<'a>(cursor: &mut Cursor<'a>) -> SwitchCase<'a> {
-    SwitchCase { to: Pc::decode(cursor), moves: MoveList::decode(cursor) }
+#[inline(always)]
+fn decode_case<'a>(cursor: &mut Cursor<'a>) -> Result<SwitchCase<'a>, Failure> {
+    Ok(SwitchCase { to: Pc::decode(cursor)?, moves: MoveList::decode(cursor)? })
 }
 
 impl<'a> CaseList<'a> {
@@ -324,7 +327,7 @@ impl<'a> CaseList<'a> {
             Some((_, 0)) => None,
             Some((cursor, left)) => {
                 *left -= 1;
-                Some(decode_case(cursor))
+                decode_case(cursor).ok()
             }
         })
     }

@@ -70,8 +70,7 @@ pub(super) fn each_access<'m>(context: &Context<'m>, ordinal: u32, sink: &mut dy
             visitor.sink.block(pc);
         }
         visitor.sink.instruction(pc);
-        let op = Op::decode(&mut cursor);
-        cursor.check().map_err(|error| error.at(ordinal, pc))?;
+        let op = Op::decode(&mut cursor).map_err(|failure| cursor.error(failure).at(ordinal, pc))?;
         op.visit(&mut visitor);
         if let Some(error) = visitor.error {
             return Err(error.at(ordinal, pc));
@@ -121,10 +120,7 @@ impl<'m> Accesses<'_, 'm> {
     fn callee_convention(&self) -> Result<&'m CallingConvention, Option<u32>> {
         match self.callee.callee() {
             Callee::Import(ordinal) => self.context.imports.get(ordinal as usize).ok_or(None),
-            Callee::Internal(ordinal) => match self.context.functions.get(ordinal as usize) {
-                Some(Some(convention)) => Ok(convention),
-                _ => Err(Some(ordinal)),
-            },
+            Callee::Internal(ordinal) => self.context.convention(ordinal).ok_or(Some(ordinal)),
         }
     }
 
@@ -194,9 +190,9 @@ impl<'m> OperandVisitor<'m> for Accesses<'_, 'm> {
     fn registers(&mut self, list: RegisterList<'m>, access: Access) {
         match self.opcode {
             Opcode::Trace | Opcode::Print => self.unknown_words(list, access),
-            Opcode::Return => match self.context.functions.get(self.ordinal as usize) {
-                Some(Some(convention)) => self.known_words(list, &convention.results, access),
-                _ => {
+            Opcode::Return => match self.context.convention(self.ordinal) {
+                Some(convention) => self.known_words(list, &convention.results, access),
+                None => {
                     if let Err(error) = self.sink.unknown_return(list) {
                         self.error.get_or_insert(error);
                     }

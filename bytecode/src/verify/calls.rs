@@ -23,100 +23,113 @@ impl<'m> Checker<'_, 'm> {
     /// Checks what needs the whole instruction.
     #[inline(always)]
     pub(super) fn finish(&mut self, opcode: Opcode) {
-        let result = match opcode {
+        match opcode {
             Opcode::Call | Opcode::CallYieldable => self.call(),
             Opcode::CallVariadic | Opcode::CallVariadicYieldable => self.variadic_call(),
             Opcode::Return => self.return_values(),
-            Opcode::Trace | Opcode::Print => {
-                self.any_words(self.calls.arguments);
-                return;
-            }
+            Opcode::Trace | Opcode::Print => self.any_words(self.calls.arguments),
             Opcode::ImportResolved => self.import_resolved(),
-            _ => return,
-        };
-        if let Err(error) = result {
-            self.fail(error);
+            _ => {}
         }
     }
 
-    fn call(&mut self) -> Result<()> {
-        match self.callee_convention()? {
-            Some(convention) => {
-                self.plain_arguments(convention).map_err(|error| self.of_call("arguments", error))?;
-                self.words(self.calls.results, &convention.results).map_err(|error| self.of_call("results", error))?;
+    fn call(&mut self) {
+        match self.callee_convention() {
+            Ok(Some(convention)) => {
+                self.plain_arguments(convention);
+                self.words(self.calls.results, &convention.results, "results of the call of");
             }
-            None => {
-                // A function of 13.0 without a signature, before inference.
+            // A function of 13.0 without a signature, before inference.
+            Ok(None) => {
                 self.any_words(self.calls.arguments);
                 self.any_words(self.calls.results);
             }
+            Err(NoCallee) => self.fail_callee(),
         }
-        Ok(())
     }
 
-    fn variadic_call(&mut self) -> Result<()> {
+    fn variadic_call(&mut self) {
         if let Callee::Internal(ordinal) = self.calls.callee.callee() {
             let message = format!("variadic call of internal function {ordinal}; only imports are variadic");
-            return Err(Error::new(Status::FailedPrecondition, message));
+            return self.fail(Error::new(Status::FailedPrecondition, message));
         }
-        let convention = self.callee_convention()?.ok_or_else(|| Error::new(Status::Internal, "import without a calling convention"))?;
-        self.variadic_arguments(convention).map_err(|error| self.of_call("arguments", error))?;
-        self.words(self.calls.results, &convention.results).map_err(|error| self.of_call("results", error))
-    }
-
-    fn return_values(&mut self) -> Result<()> {
-        match self.context.functions.get(self.ordinal as usize) {
-            Some(Some(convention)) => self.words(self.calls.arguments, &convention.results),
-            _ => {
-                self.any_words(self.calls.arguments);
-                Ok(())
+        match self.callee_convention() {
+            Ok(Some(convention)) => {
+                self.variadic_arguments(convention);
+                self.words(self.calls.results, &convention.results, "results of the call of");
             }
+            _ => self.fail_callee(),
         }
     }
 
-    fn import_resolved(&self) -> Result<()> {
+    fn return_values(&mut self) {
+        match self.context.convention(self.ordinal) {
+            Some(convention) => {
+                // For the message.
+                self.calls.callee = FunctionRef::internal(self.ordinal);
+                self.words(self.calls.arguments, &convention.results, "values returned from");
+            }
+            None => self.any_words(self.calls.arguments),
+        }
+    }
+
+    fn import_resolved(&mut self) {
         match self.calls.callee.callee() {
-            Callee::Import(_) => self.callee_convention().map(|_| ()),
-            Callee::Internal(ordinal) => Err(Error::invalid(format!("import.resolved of internal function {ordinal}; an import wanted"))),
+            Callee::Import(ordinal) if (ordinal as usize) < self.context.imports.len() => {}
+            Callee::Import(_) => self.fail_callee(),
+            Callee::Internal(ordinal) => {
+                self.fail(Error::invalid(format!("import.resolved of internal function {ordinal}; an import wanted")));
+            }
         }
     }
 
     /// The convention of the callee, `None` if it is a function whose convention is not known yet.
-    fn callee_convention(&self) -> Result<Option<&'m CallingConvention>> {
+    #[inline(always)]
+    fn callee_convention(&self) -> Result<Option<&'m CallingConvention>, NoCallee> {
         match self.calls.callee.callee() {
-            Callee::Import(ordinal) => {
-                let count = self.context.imports.len();
-                let convention = self.context.imports.get(ordinal as usize);
-                convention.map(Some).ok_or_else(|| Error::invalid(format!("import {ordinal}; there are {count}")))
-            }
-            Callee::Internal(ordinal) => {
-                let count = self.context.functions.len();
-                let convention = self.context.functions.get(ordinal as usize);
-                convention.map(Option::as_ref).ok_or_else(|| Error::invalid(format!("internal function {ordinal}; there are {count}")))
-            }
+            Callee::Import(ordinal) => self.context.imports.get(ordinal as usize).map(Some).ok_or(NoCallee),
+            Callee::Internal(ordinal) => match self.context.functions.get(ordinal as usize) {
+                Some(info) => Ok(info.is_resolved.then_some(&info.convention)),
+                None => Err(NoCallee),
+            },
         }
+    }
+
+    #[cold]
+    fn fail_callee(&mut self) {
+        let message = match self.calls.callee.callee() {
+            Callee::Import(ordinal) => format!("import {ordinal}; there are {}", self.context.imports.len()),
+            Callee::Internal(ordinal) => format!("internal function {ordinal}; there are {}", self.context.functions.len()),
+        };
+        self.fail(Error::invalid(message));
     }
 
     /// Arguments of a call without segments.
-    fn plain_arguments(&mut self, convention: &CallingConvention) -> Result<()> {
+    fn plain_arguments(&mut self, convention: &CallingConvention) {
         let words = self.calls.arguments;
-        check_count(words.len() as u64, convention.arguments.len() as u64)?;
+        if words.len() != convention.arguments.len() {
+            return self.fail_count("arguments of the call of", words.len() as u64, convention.arguments.len() as u64);
+        }
         for (register, item) in words.iter().zip(&convention.arguments) {
             match item {
                 Item::Plain(kind) => self.word(register, *kind),
-                Item::Span(_) => return Err(Error::invalid(format!("{convention} has a span, which needs a variadic call"))),
+                Item::Span(_) => return self.fail(Error::invalid(format!("{convention} has a span, which needs a variadic call"))),
             }
         }
-        Ok(())
     }
 
-    fn variadic_arguments(&mut self, convention: &CallingConvention) -> Result<()> {
+    fn variadic_arguments(&mut self, convention: &CallingConvention) {
         let segments = self.calls.segments;
         if segments.len() != convention.arguments.len() {
             let (found, wanted) = (segments.len(), convention.arguments.len());
-            return Err(Error::invalid(format!("{found} segments; {convention} has {wanted} items")));
+            return self.fail(Error::invalid(format!("{found} segments; {convention} has {wanted} items")));
         }
-        check_count(self.calls.arguments.len() as u64, flat_count(convention, segments)?)?;
+        let found = self.calls.arguments.len() as u64;
+        match flat_count(convention, segments) {
+            Ok(wanted) if wanted == found => {}
+            Ok(wanted) => return self.fail_count("arguments of the call of", found, wanted),
+            Err(error) => return self.fail(error),
+        }
         // The counts agree, so every item finds its words.
         let mut words = self.calls.arguments.iter();
         for (item, count) in convention.arguments.iter().zip(segments.iter()) {
@@ -128,14 +141,15 @@ impl<'m> Checker<'_, 'm> {
                 }
             }
         }
-        Ok(())
     }
 
     /// A list with one word per kind.
-    fn words(&mut self, list: RegisterList<'m>, kinds: &[Kind]) -> Result<()> {
-        check_count(list.len() as u64, kinds.len() as u64)?;
+    #[inline]
+    fn words(&mut self, list: RegisterList<'m>, kinds: &[Kind], what: &str) {
+        if list.len() != kinds.len() {
+            return self.fail_count(what, list.len() as u64, kinds.len() as u64);
+        }
         list.iter().zip(kinds).for_each(|(register, kind)| self.word(register, *kind));
-        Ok(())
     }
 
     #[inline(always)]
@@ -152,7 +166,7 @@ impl<'m> Checker<'_, 'm> {
     }
 
     #[cold]
-    fn of_call(&self, what: &str, error: Error) -> Error {
+    fn fail_count(&mut self, what: &str, found: u64, wanted: u64) {
         let callee = match self.calls.callee.callee() {
             Callee::Import(ordinal) => match self.context.definition.imports.get(ordinal as usize) {
                 Some(import) => format!("import {:?}", import.full_name),
@@ -160,9 +174,13 @@ impl<'m> Checker<'_, 'm> {
             },
             Callee::Internal(ordinal) => format!("function {ordinal}"),
         };
-        Error::new(error.status, format!("{what} of the call of {callee}: {}", error.message))
+        let status = if found < wanted { Status::OutOfRange } else { Status::InvalidArgument };
+        self.fail(Error::new(status, format!("{what} {callee}: {found} registers; {wanted} wanted")));
     }
 }
+
+/// The callee's ordinal is out of range.
+struct NoCallee;
 
 /// The kinds of one tuple of an item.
 pub(super) fn item_kinds(item: &Item) -> &[Kind] {
@@ -183,12 +201,4 @@ fn flat_count(convention: &CallingConvention, segments: SegmentList<'_>) -> Resu
         });
     }
     Ok(total)
-}
-
-fn check_count(found: u64, wanted: u64) -> Result<()> {
-    match found.cmp(&wanted) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(Error::out_of_range(format!("{found} registers; {wanted} wanted"))),
-        std::cmp::Ordering::Greater => Err(Error::invalid(format!("{found} registers; {wanted} wanted"))),
-    }
 }

@@ -4,7 +4,7 @@ use super::operands::Checker;
 use super::{Context, MAXIMUM_REF_REGISTERS, MAXIMUM_VALUE_REGISTERS, check_requirements};
 use crate::decode::{BodyEnd, Cursor};
 use crate::definition::Function;
-use crate::isa::BlockFlow;
+use crate::isa::{BlockFlow, Op};
 use crate::{Error, Result, Status};
 
 /// The marker of a block.
@@ -61,7 +61,7 @@ fn check_descriptor<'m>(context: &Context<'m>, function: &Function) -> Result<&'
     Ok(body)
 }
 
-/// Checks instruction after instruction; errors come with their pc.
+/// Checks block after block; errors come with their pc. Gives the number of instructions.
 fn check_body<'m>(
     checker: &mut Checker<'_, 'm>,
     body: &'m [u8],
@@ -72,36 +72,68 @@ fn check_body<'m>(
     let end = BodyEnd::new(body, version);
     let mut cursor = Cursor::new(body, 0, version);
     let mut instructions = 0;
-    let mut in_block = false;
-    loop {
+    while !end.reached(cursor.position(), AFTER_TERMINATOR) {
         let position = cursor.position();
-        if end.reached(position, !in_block) {
-            break;
+        if let Some(word) = starts.get_mut(position / 64) {
+            *word |= 1 << (position % 64);
         }
-        if !in_block {
-            in_block = true;
-            starts[position / 64] |= 1 << (position % 64);
-            // `check_descriptor` refused bodies whose pcs do not fit.
-            block_starts.push(position as u32);
-            if version.has_block_markers() {
-                check_marker(&mut cursor).map_err(|error| (error, position))?;
-                continue;
-            }
+        // `check_descriptor` refused bodies whose pcs do not fit.
+        block_starts.push(position as u32);
+        if version.has_block_markers() {
+            cursor = check_marker(cursor).map_err(|error| (error, position))?;
         }
-        let flow = checker.instruction(&mut cursor).map_err(|error| (error, position))?;
-        in_block = flow == BlockFlow::Continues;
-        instructions += 1;
-    }
-    if in_block {
-        return Err((Error::invalid("the last block has no terminator"), body.len()));
+        let (behind, count) = check_block(checker, cursor)?;
+        cursor = behind;
+        instructions += count;
     }
     Ok(instructions)
 }
 
-fn check_marker(cursor: &mut Cursor<'_>) -> Result<()> {
+/// [`check_body`] looks for the end between blocks only.
+const AFTER_TERMINATOR: bool = true;
+
+/// Checks the instructions of a block up to its terminator. Gives the cursor behind it and the number of instructions.
+fn check_block<'m>(checker: &mut Checker<'_, 'm>, mut cursor: Cursor<'m>) -> Result<(Cursor<'m>, u32), (Error, usize)> {
+    let mut instructions = 0;
+    // Operands that break a rule are remembered, and looked at when the block ends: the loop stays small.
+    let flow = loop {
+        let (rest, flow) = checker.instruction(cursor);
+        if flow == BlockFlow::Fails {
+            break flow;
+        }
+        instructions += 1;
+        cursor = cursor.with_rest(rest);
+        if flow == BlockFlow::Ends {
+            break flow;
+        }
+    };
+    if let Some(error) = checker.take_error() {
+        return Err(error);
+    }
+    match flow {
+        BlockFlow::Fails => Err((instruction_error(cursor), cursor.position())),
+        _ => Ok((cursor, instructions)),
+    }
+}
+
+/// Why there is no instruction at the cursor.
+#[cold]
+fn instruction_error(mut cursor: Cursor<'_>) -> Error {
+    if cursor.rest().is_empty() {
+        return Error::invalid("the last block has no terminator");
+    }
+    match Op::decode(&mut cursor) {
+        Err(failure) => cursor.error(failure),
+        Ok(op) => Error::new(Status::Internal, format!("{} was not decoded the same way twice", op.mnemonic())),
+    }
+}
+
+#[inline(always)]
+fn check_marker(mut cursor: Cursor<'_>) -> Result<Cursor<'_>> {
     match cursor.array() {
-        [BLOCK] => Ok(()),
-        [other] => Err(Error::invalid(format!("byte {other:02X} outside of a block; a block marker (79) wanted"))),
+        Ok([BLOCK]) => Ok(cursor),
+        Err(failure) => Err(cursor.error(failure)),
+        Ok([other]) => Err(Error::invalid(format!("byte {other:02X} outside of a block; a block marker (79) wanted"))),
     }
 }
 

@@ -4,24 +4,23 @@
 //! bits is taken from what the function itself does: an argument is as wide as its first read, a result as its last write. What the
 //! callers do is a hint where that says nothing. When nothing is known or sites contradict each other, the module is refused.
 
-use super::Context;
 use super::access::{AccessSink, Width, each_access};
 use super::usage::{Exposed, WINDOW, explains, exposed};
+use super::{Context, FunctionInfo};
 use crate::calling_convention::{CallingConvention, Item, Kind, PlacementRule, Placer};
 use crate::definition::ModuleDef;
 use crate::isa::RegisterList;
 use crate::{Error, Result, Status};
 
 /// Fills in every convention that is missing.
-pub(super) fn resolve(definition: &ModuleDef, imports: &[CallingConvention], conventions: &mut [Option<CallingConvention>]) -> Result<()> {
-    let context = Context { definition, imports, functions: conventions };
-    let Survey { mut unknowns, calls, .. } = survey(&context)?;
+pub(super) fn resolve(definition: &ModuleDef, imports: &[CallingConvention], functions: &mut [FunctionInfo]) -> Result<()> {
+    let Survey { mut unknowns, calls, .. } = survey(&Context { definition, imports, functions })?;
     for ordinal in callees_first(&unknowns, calls) {
         let Some(Some(unknown)) = unknowns.get_mut(ordinal) else { continue };
-        let context = Context { definition, imports, functions: conventions };
-        let convention = unknown.infer(&context, ordinal)?;
-        if let Some(slot) = conventions.get_mut(ordinal) {
-            *slot = Some(convention);
+        let context = Context { definition, imports, functions };
+        let convention = unknown.infer(&context, u32::try_from(ordinal).unwrap_or(u32::MAX))?;
+        if let Some(info) = functions.get_mut(ordinal) {
+            (info.convention, info.is_resolved) = (convention, true);
         }
     }
     Ok(())
@@ -88,8 +87,8 @@ impl Unknown {
         }
     }
 
-    fn infer(&mut self, context: &Context<'_>, ordinal: usize) -> Result<CallingConvention> {
-        let at = |error: Error| error.at(u32::try_from(ordinal).unwrap_or(u32::MAX), 0);
+    fn infer(&mut self, context: &Context<'_>, ordinal: u32) -> Result<CallingConvention> {
+        let at = |error: Error| error.at(ordinal, 0);
         let exposed = exposed(context, ordinal)?;
         let arguments = self.arguments.take().unwrap_or_default();
         let mut convention = infer_arguments(&arguments, &exposed).map_err(at)?;
@@ -152,7 +151,7 @@ fn result_kind(consumed: Value, returned: Option<Value>, is_called: bool) -> Opt
 
 /// Looks at every call of a function without a convention.
 fn survey(context: &Context<'_>) -> Result<Survey> {
-    let unknown = |convention: &Option<_>| convention.is_none().then(Unknown::default);
+    let unknown = |info: &FunctionInfo| (!info.is_resolved).then(Unknown::default);
     let mut survey = Survey {
         unknowns: context.functions.iter().map(unknown).collect(),
         calls: Vec::new(),
@@ -164,9 +163,9 @@ fn survey(context: &Context<'_>) -> Result<Survey> {
     for (caller, function) in (0..).zip(&context.definition.functions) {
         survey.caller = caller;
         survey.slots.make_room(function.value_registers);
-        survey.entry = match context.functions.get(caller as usize) {
-            Some(Some(convention)) => argument_widths(convention)?,
-            _ => Vec::new(),
+        survey.entry = match context.convention(caller) {
+            Some(convention) => argument_widths(convention)?,
+            None => Vec::new(),
         };
         each_access(context, caller, &mut survey).map_err(|error| error.at(caller, survey.pc))?;
     }
@@ -347,8 +346,7 @@ fn callees_first(unknowns: &[Option<Unknown>], mut calls: Vec<(u32, u32)>) -> Ve
 }
 
 /// The widths of the values that a function returns.
-fn returned_widths(context: &Context<'_>, ordinal: usize, convention: &CallingConvention) -> Result<Vec<Value>> {
-    let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
+fn returned_widths(context: &Context<'_>, ordinal: u32, convention: &CallingConvention) -> Result<Vec<Value>> {
     let registers = context.definition.functions.get(ordinal as usize).map_or(0, |function| function.value_registers);
     let mut returns = Returns {
         entry: argument_widths(convention)?,

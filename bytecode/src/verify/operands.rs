@@ -3,13 +3,13 @@
 use super::Context;
 use super::MAXIMUM_VALUE_REGISTERS;
 use super::calls::Calls;
+use crate::Error;
 use crate::decode::Cursor;
 use crate::definition::{Function, Requirements};
 use crate::isa::{
     Access, BlockFlow, FunctionRef, GlobalSlot, MoveList, OpSet, Opcode, OperandVisitor, Pc, RefList, RefMove, RefRead, Register,
     RegisterList, RodataOrdinal, SegmentList, TypeOrdinal, X4, X4List, X8, X8List, walk,
 };
-use crate::{Error, Result, Status};
 
 /// Branches cannot name this pc or a larger one.
 const BRANCH_LIMIT: u32 = 0x00FF_FFFF;
@@ -33,7 +33,7 @@ pub(super) struct Checker<'c, 'm> {
     pub(super) context: Context<'m>,
     pub(super) ordinal: u32,
     pc: u32,
-    error: Option<Error>,
+    error: Option<(Error, usize)>,
     /// Value ordinals are below; at most 0x7FFF.
     values: u16,
     /// Ordinals of pairs are even and below.
@@ -77,27 +77,23 @@ impl<'c, 'm> Checker<'c, 'm> {
         }
     }
 
-    /// Checks the instruction at the cursor.
+    /// Checks the instruction at the cursor, and gives what is left of the body behind it.
     #[inline(always)]
-    pub(super) fn instruction(&mut self, cursor: &mut Cursor<'m>) -> Result<BlockFlow> {
+    pub(super) fn instruction(&mut self, cursor: Cursor<'m>) -> (&'m [u8], BlockFlow) {
         self.pc = cursor.position() as u32;
-        let flow = walk(cursor, self);
-        if cursor.has_failed() || self.error.is_some() {
-            return Err(self.first_error(cursor));
-        }
-        Ok(flow)
+        walk(cursor, self)
     }
 
-    #[cold]
-    fn first_error(&mut self, cursor: &Cursor<'m>) -> Error {
-        let found = cursor.check().err().or_else(|| self.error.take());
-        found.unwrap_or_else(|| Error::new(Status::Internal, "no error where one was seen"))
+    /// The first rule that was broken since the last time, and where.
+    #[inline]
+    pub(super) fn take_error(&mut self) -> Option<(Error, usize)> {
+        self.error.take()
     }
 
     /// Takes note of an error.
     #[cold]
     pub(super) fn fail(&mut self, error: Error) {
-        self.error.get_or_insert(error);
+        self.error.get_or_insert((error, self.pc as usize));
     }
 
     #[inline(always)]

@@ -46,12 +46,8 @@ impl Exposed {
 }
 
 /// How the arguments of a function are placed.
-pub(super) fn placement_rule(
-    context: &Context<'_>,
-    ordinal: usize,
-    function: &Function,
-    convention: &CallingConvention,
-) -> Result<PlacementRule> {
+pub(super) fn placement_rule(context: &Context<'_>, ordinal: u32, function: &Function) -> Result<PlacementRule> {
+    let convention = context.convention(ordinal).ok_or_else(|| Error::new(Status::Internal, "the convention was not resolved"))?;
     if context.definition.bytecode_version.major() >= 16 || !convention.placement_depends_on_rule() {
         return Ok(PlacementRule::NextFree);
     }
@@ -100,8 +96,7 @@ pub(super) fn explains(placement: &Placement, convention: &CallingConvention, ex
 }
 
 /// The registers that a function reads before it writes them.
-pub(super) fn exposed(context: &Context<'_>, ordinal: usize) -> Result<Exposed> {
-    let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
+pub(super) fn exposed(context: &Context<'_>, ordinal: u32) -> Result<Exposed> {
     let mut groups = [ExposedGroup::default(); WINDOW as usize / 64];
     for (base, group) in (0..).step_by(64).zip(&mut groups) {
         let mut summary = Summary { base, ..Summary::default() };
