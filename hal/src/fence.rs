@@ -205,6 +205,8 @@ struct Point {
 struct PointInner {
     failure: Option<Arc<Error>>,
     waiting: Vec<Body>,
+    /// Threads that are blocked here: waking nobody costs a system call too.
+    sleepers: usize,
     /// Points that come before this one.
     follows: Vec<Weak<Point>>,
 }
@@ -248,7 +250,7 @@ impl Point {
     }
 
     fn resolve(&self, failure: Option<Arc<Error>>) {
-        let waiting = {
+        let (waiting, sleepers) = {
             let mut inner = self.lock();
             if self.stage() != PENDING {
                 return;
@@ -256,9 +258,11 @@ impl Point {
             inner.follows = Vec::new();
             inner.failure = failure.clone();
             self.stage.store(if failure.is_some() { FAILED } else { REACHED }, Ordering::Release);
-            std::mem::take(&mut inner.waiting)
+            (std::mem::take(&mut inner.waiting), inner.sleepers)
         };
-        self.changed.notify_all();
+        if sleepers > 0 {
+            self.changed.notify_all();
+        }
         if !waiting.is_empty() {
             call_all(waiting.into_iter().map(|body| (body, failure.clone())));
         }
@@ -278,14 +282,16 @@ impl Point {
 
     fn wait(&self, deadline: Option<Instant>) {
         let mut inner = self.lock();
+        inner.sleepers += 1;
         while self.stage() == PENDING {
             let Some(deadline) = deadline else {
                 inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { return };
+            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else { break };
             inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        inner.sleepers -= 1;
     }
 }
 

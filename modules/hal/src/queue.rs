@@ -3,6 +3,7 @@
 use crate::State;
 use crate::program::{BindingTable, Pattern, Program, copy, whole};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vmfb_hal::{Fence, FenceStatus, HalBuffer};
 use vmfb_memory::{Charge, Span};
@@ -30,6 +31,8 @@ pub(crate) enum Work {
 /// What deferred work did on behalf of a store, to be settled when its program next comes to the queue.
 #[derive(Default)]
 pub(crate) struct Tab {
+    /// Set when there is something to settle.
+    open: AtomicBool,
     /// Fuel that deferred work has used. Held while deferred work runs in a store that counts fuel.
     owed: Mutex<u64>,
     /// A failure that no fence could tell of.
@@ -85,17 +88,17 @@ impl State {
 
     /// Charges what deferred work has used, and fails as it has failed.
     pub(crate) fn settle(&self, meter: &mut Meter) -> Result<()> {
-        if let Some(error) = lock(&self.tab.failure).take() {
-            return Err(error.context("in work that was queued before"));
-        }
-        if meter.metering() == FuelMetering::Off {
+        if !self.tab.open.load(Ordering::Acquire) {
             return Ok(());
         }
+        self.tab.open.store(false, Ordering::Release);
         let owed = std::mem::take(&mut *lock(&self.tab.owed));
+        let failure = lock(&self.tab.failure).take();
         if meter.fuel().is_some_and(|fuel| fuel < owed) {
             meter.set_fuel(0);
         }
-        meter.charge(owed)
+        meter.charge(owed)?;
+        failure.map_or(Ok(()), |error| Err(error.context("in work that was queued before")))
     }
 }
 
@@ -136,6 +139,7 @@ impl Deferred {
             (None, Err(error)) => {
                 tracing::warn!(%error, "queued work failed");
                 lock(&self.tab.failure).get_or_insert(error);
+                self.tab.open.store(true, Ordering::Release);
             }
         }
     }
@@ -149,6 +153,7 @@ impl Deferred {
         let outcome = self.work.run(self.concurrency, &mut self.meter);
         let used = tank.saturating_sub(self.meter.fuel().unwrap_or(0));
         *owed = owed.saturating_add(used);
+        self.tab.open.store(true, Ordering::Release);
         outcome
     }
 }
