@@ -9,9 +9,14 @@ const MAXIMUM_TRACED: usize = 128;
 
 /// `rIIiiCID_r`: a view of a range of a buffer.
 pub fn create<S>(call: &mut Call<'_, S>) -> Result<()> {
+    let buffer = call.arguments.handle::<HalBuffer>("the buffer of a view")?;
+    create_of(call, &buffer)
+}
+
+/// The same, when the buffer has been read.
+pub fn create_of<S>(call: &mut Call<'_, S>, buffer: &Handle<HalBuffer>) -> Result<()> {
     let arguments = &mut call.arguments;
-    let buffer = arguments.handle::<HalBuffer>("the buffer of a view")?;
-    let buffer = subspan(&buffer, arguments.u64()?, arguments.u64()?)?;
+    let buffer = subspan(buffer, arguments.u64()?, arguments.u64()?)?;
     let (element_type, encoding) = (ElementType(arguments.u32()?), Encoding(arguments.u32()?));
     let dimension = |(index, dimension): (usize, &i64)| {
         u64::try_from(*dimension).map_err(|_| Error::out_of_range(format!("dimension {index} of a view is {dimension}, which is negative")))

@@ -5,12 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
-mod views;
 
 use std::fmt;
 use std::sync::Arc;
 
-use vmfb_hal::{ElementType, Encoding, Trace, TraceSink, processor, trace_to_stderr};
+use vmfb_hal::{Trace, TraceSink, processor, trace_to_stderr, view_functions};
 use vmfb_vm::{Call, Engine, NativeFunction, NativeModule, Result};
 
 /// The `hal_inline` module.
@@ -61,13 +60,13 @@ impl NativeModule for HalInline {
             NativeFunction::new("buffer.length", "0r_I", buffer_length),
             NativeFunction::new("buffer.storage", "0r_r", buffer_storage),
             NativeFunction::new("buffer_view.create", "0rIIiiCID_r", buffer_view_create),
-            NativeFunction::new("buffer_view.assert", "0rriiCID_v", buffer_view_assert),
-            NativeFunction::new("buffer_view.buffer", "0r_r", buffer_view_buffer),
-            NativeFunction::new("buffer_view.element_type", "0r_i", buffer_view_element_type),
-            NativeFunction::new("buffer_view.encoding_type", "0r_i", buffer_view_encoding_type),
-            NativeFunction::new("buffer_view.rank", "0r_i", buffer_view_rank),
-            NativeFunction::new("buffer_view.dim", "0ri_I", buffer_view_dim),
-            NativeFunction::new("buffer_view.trace", "0rCrD_v", move |call| buffer_view_trace(call, &sink)),
+            NativeFunction::new("buffer_view.assert", "0rriiCID_v", view_functions::assert),
+            NativeFunction::new("buffer_view.buffer", "0r_r", view_functions::buffer),
+            NativeFunction::new("buffer_view.element_type", "0r_i", view_functions::element_type),
+            NativeFunction::new("buffer_view.encoding_type", "0r_i", view_functions::encoding),
+            NativeFunction::new("buffer_view.rank", "0r_i", view_functions::rank),
+            NativeFunction::new("buffer_view.dim", "0ri_I", view_functions::dimension),
+            NativeFunction::new("buffer_view.trace", "0rCrD_v", move |call| view_functions::trace(call, &sink)),
             NativeFunction::new("device.query.i64", "0rr_iI", device_query),
         ]
     }
@@ -123,53 +122,8 @@ fn buffer_storage(call: &mut Call<'_, ()>) -> Result<()> {
 }
 
 fn buffer_view_create(call: &mut Call<'_, ()>) -> Result<()> {
-    let arguments = &mut call.arguments;
-    let (buffer, offset, length) = (arguments.reference()?, arguments.i64()?, arguments.i64()?);
-    let (element_type, encoding) = (ElementType(arguments.u32()?), Encoding(arguments.u32()?));
-    let shape = views::read_shape(arguments)?;
-    call.results.push_reference(views::create(buffer, offset, length, element_type, encoding, &shape)?);
-    Ok(())
-}
-
-fn buffer_view_assert(call: &mut Call<'_, ()>) -> Result<()> {
-    let arguments = &mut call.arguments;
-    let (view, message) = (arguments.reference()?, arguments.reference()?);
-    let (element_type, encoding) = (ElementType(arguments.u32()?), Encoding(arguments.u32()?));
-    let shape = views::read_shape(arguments)?;
-    views::assert(view, message, element_type, encoding, &shape)
-}
-
-fn buffer_view_buffer(call: &mut Call<'_, ()>) -> Result<()> {
-    call.results.push_reference(views::view(call.arguments.reference()?)?.buffer().clone());
-    Ok(())
-}
-
-fn buffer_view_element_type(call: &mut Call<'_, ()>) -> Result<()> {
-    call.results.push_i32(views::view(call.arguments.reference()?)?.element_type().0 as i32);
-    Ok(())
-}
-
-fn buffer_view_encoding_type(call: &mut Call<'_, ()>) -> Result<()> {
-    call.results.push_i32(views::view(call.arguments.reference()?)?.encoding().0 as i32);
-    Ok(())
-}
-
-fn buffer_view_rank(call: &mut Call<'_, ()>) -> Result<()> {
-    call.results.push_i32(views::view(call.arguments.reference()?)?.shape().len() as i32);
-    Ok(())
-}
-
-fn buffer_view_dim(call: &mut Call<'_, ()>) -> Result<()> {
-    let (view, index) = (call.arguments.reference()?, call.arguments.i32()?);
-    call.results.push_i64(views::dimension(view, index)?);
-    Ok(())
-}
-
-fn buffer_view_trace(call: &mut Call<'_, ()>, sink: &TraceSink) -> Result<()> {
-    let key = call.arguments.reference()?;
-    let count = call.arguments.span()?;
-    let traced = views::read_traced(count, || call.arguments.reference())?;
-    views::trace(&mut call.context.meter, sink, key, &traced)
+    let buffer = buffers::hal_buffer(call.arguments.reference()?)?;
+    view_functions::create_of(call, &buffer)
 }
 
 fn device_query(call: &mut Call<'_, ()>) -> Result<()> {

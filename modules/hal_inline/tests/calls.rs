@@ -7,8 +7,9 @@ use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind, Placement
 use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, Necessity, Signature};
 use vmfb_bytecode::isa::{FunctionRef, Op, Register, RegisterList, SegmentList, Word};
 use vmfb_hal::{BufferView, ElementType, HalBuffer};
+use vmfb_memory::{MemoryAccount, Span};
 use vmfb_module_hal_inline::HalInline;
-use vmfb_vm::{Buffer, Config, Engine, Linker, Module, Ref, Result, Status, Store, Value};
+use vmfb_vm::{Buffer, Config, Engine, FuelMetering, Linker, Module, Ref, Result, Status, Store, Value};
 
 /// A program with one function that calls one import of hal_inline with its arguments and returns the results. `counts` are the
 /// tuple counts of the import's spans.
@@ -171,6 +172,61 @@ fn a_view_is_made_and_asked() {
     assert_eq!(reference(&result[0]).downcast::<BufferView>().unwrap().type_text(), "si32");
 }
 
+/// A HAL buffer of 16 bytes that count up.
+fn sixteen_bytes() -> Value {
+    let bytes: Vec<u8> = (0..16).collect();
+    Ref::new(HalBuffer::new(Span::copy_of(&bytes, &MemoryAccount::default()).unwrap())).into()
+}
+
+fn create_f32(buffer: &Value, range: [i64; 2], shape: &[i64]) -> Result<Value> {
+    let mut create = Program::new("buffer_view.create", "0rIIiiCID_r", &[shape.len() as u16])?;
+    let mut arguments = vec![buffer.clone(), range[0].into(), range[1].into(), (ElementType::F32.0 as i32).into(), 1.into()];
+    arguments.extend(shape.iter().map(|dimension| Value::from(*dimension)));
+    create.call(&arguments).map(|mut results| results.remove(0))
+}
+
+#[test]
+fn a_view_must_fit_its_buffer() {
+    let buffer = sixteen_bytes();
+    for (range, shape) in [
+        ([0, 16], &[5i64][..]),
+        ([0, 16], &[i64::MAX, i64::MAX]),
+        ([0, 16], &[1 << 32, 1 << 32]),
+        ([0, 16], &[-1]),
+        ([0, 16], &[0, -1]),
+        ([4, 16], &[]),
+        ([-16, 16], &[]),
+        ([13, 3], &[]),
+        ([0, 16], &[0; 129]),
+    ] {
+        assert_eq!(create_f32(&buffer, range, shape).unwrap_err().status(), Status::OutOfRange, "{range:?} {shape:?}");
+    }
+    let shape_of = |view: &Value| reference(view).downcast::<BufferView>().unwrap().shape().to_vec();
+    assert_eq!(shape_of(&create_f32(&buffer, [0, 16], &[0, 1 << 40]).unwrap()), [0, 1 << 40]);
+    assert_eq!(shape_of(&create_f32(&buffer, [0, 16], &[1; 128]).unwrap()), [1; 128]);
+    let last = create_f32(&buffer, [12, -1], &[]).unwrap();
+    assert_eq!(reference(&last).downcast::<BufferView>().unwrap().to_bytes().unwrap(), [12, 13, 14, 15]);
+    let whole = create_f32(&buffer, [0, 16], &[4]).unwrap();
+    let whole = reference(&whole).downcast::<BufferView>().unwrap().buffer().clone();
+    assert!(Ref::from(whole).same(reference(&buffer)), "a whole buffer is not cut");
+
+    let error = create_f32(&Ref::Null.into(), [0, 16], &[4]).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert!(error.to_string().contains("--iree-flow-inline-constants-max-byte-length"), "{error}");
+    assert_eq!(create_f32(&text("no HAL buffer"), [0, 4], &[]).unwrap_err().status(), Status::InvalidArgument);
+}
+
+#[test]
+fn dimensions_that_are_not_there_are_refused() {
+    let view = create_f32(&sixteen_bytes(), [0, 16], &[2, 2]).unwrap();
+    let mut dimension = Program::new("buffer_view.dim", "0ri_I", &[]).unwrap();
+    for index in [2, 3, i32::MAX, -1, i32::MIN] {
+        let error = dimension.call(&[view.clone(), index.into()]).unwrap_err();
+        assert_eq!(error.status(), Status::OutOfRange, "{index}");
+    }
+    assert_eq!(dimension.call(&[Ref::Null.into(), 0.into()]).unwrap_err().status(), Status::InvalidArgument);
+}
+
 #[test]
 fn assertions_pass_and_fail() {
     let mut assert = Program::new("buffer_view.assert", "0rriiCID_v", &[2]).unwrap();
@@ -183,6 +239,10 @@ fn assertions_pass_and_fail() {
     let error = check("input0", [2, 4]).unwrap_err();
     assert_eq!(error.status(), Status::InvalidArgument);
     assert_eq!(error.message(), "input0: dimension 1 is 3, wanted 4; it is 2x3xf32, wanted 2x4xf32");
+    let null = assert.call(&[Ref::Null.into(), text("input0"), (ElementType::F32.0 as i32).into(), 1.into(), 2i64.into(), 3i64.into()]);
+    let error = null.unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert!(error.to_string().contains("input0"), "{error}");
 }
 
 #[test]
@@ -198,6 +258,22 @@ fn traces_go_to_the_sink() {
     assert_eq!(*seen.lock().unwrap(), "=== sum ===\n2xf32=1.5 -0\nf32=3\n\n");
     let error = trace.call(&[text("sum"), Ref::Null.into(), Ref::Null.into()]).unwrap_err();
     assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn a_trace_takes_128_views_and_fuel() {
+    let run = |count: u16, fuel: u64| {
+        let hal_inline = HalInline::new().trace_sink(|_| Ok(()));
+        let config = Config::new().fuel(FuelMetering::On);
+        let mut trace = Program::with(hal_inline, config, "buffer_view.trace", "0rCrD_v", &[count])?;
+        trace.store.set_fuel(fuel);
+        let mut arguments = vec![text("key")];
+        arguments.extend(std::iter::repeat_n(f32_view(&[100], &[0.0; 100]), count.into()));
+        trace.call(&arguments)
+    };
+    assert!(run(128, 20_000).is_ok());
+    assert_eq!(run(129, 20_000).unwrap_err().status(), Status::ResourceExhausted);
+    assert_eq!(run(128, 10_000).unwrap_err().status(), Status::ResourceExhausted, "12,800 elements are printed");
 }
 
 #[test]
