@@ -15,10 +15,11 @@ use crate::{Error, Result, Status};
 /// Fills in every convention that is missing.
 pub(super) fn resolve(definition: &ModuleDef, imports: &[CallingConvention], functions: &mut [FunctionInfo]) -> Result<()> {
     let Survey { mut unknowns, calls, .. } = survey(&Context { definition, imports, functions })?;
+    let mut returns = Returns::default();
     for ordinal in callees_first(&unknowns, calls) {
         let Some(Some(unknown)) = unknowns.get_mut(ordinal) else { continue };
         let context = Context { definition, imports, functions };
-        let convention = unknown.infer(&context, u32::try_from(ordinal).unwrap_or(u32::MAX))?;
+        let convention = unknown.infer(&context, u32::try_from(ordinal).unwrap_or(u32::MAX), &mut returns)?;
         if let Some(info) = functions.get_mut(ordinal) {
             (info.convention, info.is_resolved) = (convention, true);
         }
@@ -87,12 +88,12 @@ impl Unknown {
         }
     }
 
-    fn infer(&mut self, context: &Context<'_>, ordinal: u32) -> Result<CallingConvention> {
+    fn infer(&mut self, context: &Context<'_>, ordinal: u32, returns: &mut Returns) -> Result<CallingConvention> {
         let at = |error: Error| error.at(ordinal, 0);
         let exposed = exposed(context, ordinal)?;
         let arguments = self.arguments.take().unwrap_or_default();
         let mut convention = infer_arguments(&arguments, &exposed).map_err(at)?;
-        let returned = returned_widths(context, ordinal, &convention)?;
+        let returned = returns.widths(context, ordinal, &convention)?;
         let consumed = self.results.take().unwrap_or_default();
         for (index, consumed) in consumed.into_iter().enumerate() {
             let kind = result_kind(consumed, returned.get(index).copied(), self.is_called);
@@ -345,45 +346,52 @@ fn callees_first(unknowns: &[Option<Unknown>], mut calls: Vec<(u32, u32)>) -> Ve
     order
 }
 
-/// The widths of the values that a function returns.
-fn returned_widths(context: &Context<'_>, ordinal: u32, convention: &CallingConvention) -> Result<Vec<Value>> {
-    let registers = context.definition.functions.get(ordinal as usize).map_or(0, |function| function.value_registers);
-    let mut returns = Returns {
-        entry: argument_widths(convention)?,
-        slots: Slots::default(),
-        anywhere: vec![Evidence::default(); usize::from(registers)],
-        values: None,
-        open: Vec::new(),
-    };
-    returns.slots.make_room(registers);
-    each_access(context, ordinal, &mut returns)?;
-    let mut values = returns.values.unwrap_or_default();
-    for (index, slot) in returns.open {
-        let (Some(Value::Number(evidence)), Some(anywhere)) = (values.get_mut(index), returns.anywhere.get(usize::from(slot))) else {
-            continue;
-        };
-        match anywhere.kind() {
-            Some(Kind::I64) => evidence.add(Width::Eight),
-            Some(_) => evidence.add(Width::Four),
-            None => {}
-        }
-    }
-    Ok(values)
-}
-
+/// Finds the widths of the values that a function returns; used for one function after another.
+#[derive(Default)]
 struct Returns {
     entry: Vec<(u16, Width)>,
     slots: Slots,
-    /// How each register is used in the whole function.
+    /// How each register is used in the whole function, and which registers those are.
     anywhere: Vec<Evidence>,
+    used: Vec<u16>,
     values: Option<Vec<Value>>,
     /// Results that were not written in the block that returns them.
     open: Vec<(usize, u16)>,
 }
 
 impl Returns {
+    fn widths(&mut self, context: &Context<'_>, ordinal: u32, convention: &CallingConvention) -> Result<Vec<Value>> {
+        let registers = context.definition.functions.get(ordinal as usize).map_or(0, |function| function.value_registers);
+        self.slots.make_room(registers);
+        if self.anywhere.len() < usize::from(registers) {
+            self.anywhere.resize(usize::from(registers), Evidence::default());
+        }
+        self.entry = argument_widths(convention)?;
+        each_access(context, ordinal, self)?;
+        let mut values = self.values.take().unwrap_or_default();
+        for (index, slot) in self.open.drain(..) {
+            let (Some(Value::Number(evidence)), Some(anywhere)) = (values.get_mut(index), self.anywhere.get(usize::from(slot))) else {
+                continue;
+            };
+            match anywhere.kind() {
+                Some(Kind::I64) => evidence.add(Width::Eight),
+                Some(_) => evidence.add(Width::Four),
+                None => {}
+            }
+        }
+        for slot in self.used.drain(..) {
+            if let Some(evidence) = self.anywhere.get_mut(usize::from(slot)) {
+                *evidence = Evidence::default();
+            }
+        }
+        Ok(values)
+    }
+
     fn use_anywhere(&mut self, slot: u16, width: Width) {
         if let Some(evidence) = self.anywhere.get_mut(usize::from(slot)) {
+            if !evidence.four && !evidence.eight {
+                self.used.push(slot);
+            }
             evidence.add(width);
         }
     }

@@ -147,6 +147,8 @@ impl Summary {
 
     /// Propagates "not written yet" along the edges until nothing changes; each block can change 64 times at most.
     fn solve(&self) -> ExposedGroup {
+        let find = |edge: &Edge| self.blocks.binary_search_by_key(&edge.target, |block| block.pc).ok();
+        let targets: Vec<_> = self.edges.iter().map(find).collect();
         let mut unwritten = vec![0_u64; self.blocks.len()];
         let mut work = Vec::new();
         if let Some(entry) = unwritten.first_mut() {
@@ -156,8 +158,10 @@ impl Summary {
         while let Some(index) = work.pop() {
             let (Some(block), Some(&state)) = (self.blocks.get(index), unwritten.get(index)) else { continue };
             let last_edge = self.blocks.get(index + 1).map_or(self.edges.len(), |next| next.first_edge);
-            for edge in self.edges.get(block.first_edge..last_edge).unwrap_or_default() {
-                let Ok(target) = self.blocks.binary_search_by_key(&edge.target, |block| block.pc) else { continue };
+            let edges = block.first_edge..last_edge;
+            let (edges, targets) = (self.edges.get(edges.clone()).unwrap_or_default(), targets.get(edges).unwrap_or_default());
+            for (edge, target) in edges.iter().zip(targets) {
+                let Some(target) = *target else { continue };
                 let Some(known) = unwritten.get_mut(target) else { continue };
                 let joined = *known | state & !block.written & !edge.written;
                 if joined != *known {

@@ -85,7 +85,7 @@ impl<'a> OperandVisitor<'a> for Bounds<'_> {
         assert!(register.0 < self.values);
     }
     fn x8(&mut self, register: X8, _access: Access) {
-        assert!(register.0 % 2 == 0 && register.0 + 1 < self.values);
+        assert!(register.0.is_multiple_of(2) && register.0 + 1 < self.values);
     }
     fn ref_read(&mut self, register: RefRead) {
         assert!(register.register().is_ref() && register.ordinal() < self.refs);
