@@ -132,9 +132,9 @@ impl<T, E: Into<Error>> ResultExt<T> for std::result::Result<T, E> {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.status, self.0.message)?;
+        write!(f, "{}: {}", self.0.status, Escaped(&self.0.message))?;
         for text in &self.0.context {
-            write!(f, "; {text}")?;
+            write!(f, "; {}", Escaped(text))?;
         }
         for frame in &self.0.frames {
             write!(f, "\n  at {frame}")?;
@@ -146,14 +146,31 @@ impl fmt::Display for Error {
 impl fmt::Display for FrameTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "{}.{name}", self.module)?,
-            None => write!(f, "{}@{}", self.module, self.function)?,
+            Some(name) => write!(f, "{}.{}", Escaped(&self.module), Escaped(name))?,
+            None => write!(f, "{}@{}", Escaped(&self.module), self.function)?,
         }
         write!(f, ":{:#x}", self.pc)?;
         for position in &self.source {
-            write!(f, " {position}")?;
+            write!(f, " {}", Escaped(position))?;
         }
         Ok(())
+    }
+}
+
+/// Text that may come from a module: control characters are escaped, as terminals act on them. Lines stay lines.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(|letter: char| letter.is_control() && letter != '\n') {
+            let (plain, control) = rest.split_at(at);
+            f.write_str(plain)?;
+            let mut letters = control.chars();
+            letters.next().map_or(Ok(()), |letter| write!(f, "{}", letter.escape_default()))?;
+            rest = letters.as_str();
+        }
+        f.write_str(rest)
     }
 }
 

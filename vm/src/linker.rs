@@ -59,6 +59,7 @@ impl Linker {
         if !module.engine().same(store.engine()) {
             return Err(Error::invalid("the module belongs to another engine than the store"));
         }
+        store.check_usable()?;
         let natives = store.natives.len();
         let state = {
             let _entered = tracing::debug_span!("link", module = module.name()).entered();

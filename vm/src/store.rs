@@ -68,6 +68,7 @@ impl<T: Send + 'static> Store<T> {
     /// A new store with the same modules and a copy of their state: numbers are copied, references are shared. Native modules
     /// whose state cannot be copied make this fail with UNIMPLEMENTED.
     pub fn fork(&self, data: T) -> Result<Self> {
+        self.core.check_usable()?;
         let mut natives = Vec::with_capacity(self.core.natives.len());
         for native in &self.core.natives {
             natives.push(NativeInstance { module: native.module.clone(), state: native.module.fork_state(&native.state)? });
@@ -212,11 +213,17 @@ impl StoreCore {
         }
     }
 
-    /// Runs a closure on the machine. Fails if a host function panicked in this store before.
-    pub(crate) fn with_machine<R>(&mut self, stack: &mut Stack, run: impl FnOnce(&mut Machine<'_>) -> Result<R>) -> Result<R> {
+    /// Fails if a host function panicked in this store: nobody knows what state it is in.
+    pub(crate) fn check_usable(&self) -> Result<()> {
         if self.running {
             return Err(Error::precondition("the store cannot be used any more: a host function panicked in it"));
         }
+        Ok(())
+    }
+
+    /// Runs a closure on the machine. Fails if a host function panicked in this store before.
+    pub(crate) fn with_machine<R>(&mut self, stack: &mut Stack, run: impl FnOnce(&mut Machine<'_>) -> Result<R>) -> Result<R> {
+        self.check_usable()?;
         self.running = true;
         let mut machine = Machine {
             modules: &self.modules,
