@@ -203,7 +203,7 @@ fn null_and_other_objects_are_no_buffers() {
                     assert_eq!(status(single(version, convention, op).call("run", &arguments)), Status::InvalidArgument);
                 }
             }
-            let length = single(version, "0r_I", Op::BufferLength { buffer: SOURCE, dst: X8(16) }).call("run", &[wrong.clone()]);
+            let length = single(version, "0r_I", Op::BufferLength { buffer: SOURCE, dst: X8(16) }).call("run", std::slice::from_ref(wrong));
             assert_eq!(status(length), Status::InvalidArgument);
             for (op, wide) in fills() {
                 let (convention, value) = if wide { ("0rIII_v", Value::I64(1)) } else { ("0rIIi_v", Value::I32(1)) };

@@ -128,7 +128,8 @@ fn moves_are_sequential_and_of_the_taken_side() {
 #[test]
 fn moves_of_pairs_and_of_single_halves() {
     const BIG: i64 = 0x1234_5678_9ABC_DEF0;
-    let cases: [(&str, Vec<(u16, u16)>, i64); 6] = [
+    type Case = (&'static str, Vec<(u16, u16)>, i64);
+    let cases: [Case; 6] = [
         ("a pair", vec![(0, 4), (1, 5)], BIG),
         ("high half first", vec![(1, 5), (0, 4)], BIG),
         ("the low half alone", vec![(0, 4)], 0x9ABC_DEF0),

@@ -169,7 +169,7 @@ fn powers_to_integers_use_the_low_half_of_the_exponent() {
     assert_eq!((power32(1.0, i64::from(i32::MIN)), power64(1.0, i64::from(i32::MIN))), (1.0, 1.0));
 }
 
-/// Values of the functions to 20 digits; the last bits may differ between math libraries.
+/// Values of the functions to 16 digits; the last bits may differ between math libraries.
 #[test]
 fn mathematical_functions() {
     macro_rules! near {
@@ -180,21 +180,21 @@ fn mathematical_functions() {
             assert!((wide - wanted).abs() <= wanted.abs() * 1e-15, "{}: {wide}, wanted {wanted}", stringify!($op64));
         }};
     }
-    near!(AtanF32 AtanF64(0.5) = 0.463_647_609_000_806_12);
-    near!(CosF32 CosF64(0.5) = 0.877_582_561_890_372_72);
-    near!(SinF32 SinF64(0.5) = 0.479_425_538_604_203_00);
+    near!(AtanF32 AtanF64(0.5) = 0.463_647_609_000_806_1);
+    near!(CosF32 CosF64(0.5) = 0.877_582_561_890_372_7);
+    near!(SinF32 SinF64(0.5) = 0.479_425_538_604_203);
     near!(ExpF32 ExpF64(0.5) = 1.648_721_270_700_128_1);
     near!(Exp2F32 Exp2F64(0.5) = std::f64::consts::SQRT_2);
-    near!(Expm1F32 Expm1F64(0.5) = 0.648_721_270_700_128_15);
+    near!(Expm1F32 Expm1F64(0.5) = 0.648_721_270_700_128_1);
     near!(LogF32 LogF64(0.5) = -std::f64::consts::LN_2);
     near!(Log10F32 Log10F64(0.5) = -std::f64::consts::LOG10_2);
-    near!(Log1pF32 Log1pF64(0.5) = 0.405_465_108_108_164_38);
+    near!(Log1pF32 Log1pF64(0.5) = 0.405_465_108_108_164_4);
     near!(Log2F32 Log2F64(0.125) = -3.0);
-    near!(PowF32 PowF64(0.5, 2.5) = 0.176_776_695_296_636_88);
+    near!(PowF32 PowF64(0.5, 2.5) = 0.176_776_695_296_636_9);
     near!(TanhF32 TanhF64(0.5) = 0.462_117_157_260_009_76);
-    near!(ErfF32 ErfF64(0.5) = 0.520_499_877_813_046_54);
+    near!(ErfF32 ErfF64(0.5) = 0.520_499_877_813_046_5);
     // y first, x second: the point (-1, 0.5) lies in the second quadrant.
-    near!(Atan2F32 Atan2F64(0.5, -1.0) = 2.677_945_044_588_987_1);
+    near!(Atan2F32 Atan2F64(0.5, -1.0) = 2.677_945_044_588_987);
 }
 
 #[test]

@@ -475,7 +475,7 @@ fn growth_beyond_the_memory_limit_fails() {
                 assert_eq!(status(running.call("make", &[size.into()])), Status::ResourceExhausted);
             }
             // Nothing changed, and the store goes on.
-            assert_eq!(bits(&running.call("size", &[list.clone()]).unwrap()[0]), 4);
+            assert_eq!(bits(&running.call("size", std::slice::from_ref(&list)).unwrap()[0]), 4);
             running.call("resize", &[list.clone(), 100.into()]).unwrap();
             drop(list);
             assert_eq!(running.used(), 0);

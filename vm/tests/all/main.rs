@@ -3,13 +3,26 @@
 #![allow(unreachable_pub)]
 
 mod buffers;
+mod calls;
 mod control;
 mod conversions;
+mod errors;
 mod floats;
+mod fuel;
+mod generate;
 mod globals;
+mod host_functions;
+mod imports;
 mod integers;
+mod invocations;
+mod lifecycle;
+mod lifetimes;
+mod limits;
+mod linking;
 mod lists;
+mod natives;
 mod opcodes;
+mod property;
 mod raw;
 mod references;
 mod support;

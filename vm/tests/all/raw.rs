@@ -1,8 +1,7 @@
 //! Function bodies made from the op table alone: opcode bytes, then operands by their kinds. Shares no code with the encoder.
 
 use vmfb_bytecode::assemble::Assembled;
-use vmfb_bytecode::calling_convention::Kind;
-use vmfb_bytecode::definition::{BytecodeVersion, Function, ModuleDef, Requirements, Signature};
+use vmfb_bytecode::definition::{BytecodeVersion, Function, Requirements, Signature};
 use vmfb_bytecode::isa::{OpSet, Opcode, OperandInfo, OperandKind, PREFIX_F32, PREFIX_F64};
 
 /// What stands in the place of one operand.
@@ -125,16 +124,4 @@ impl RawBody {
             }
         }
     }
-}
-
-/// Adds an exported function.
-pub fn export(def: &mut ModuleDef, name: &str, assembled: Assembled) -> u32 {
-    assembled.export_from(def, name)
-}
-
-/// The kinds of a calling convention without spans, arguments and results.
-pub fn kinds(convention: &str) -> (Vec<Kind>, Vec<Kind>) {
-    let side = |text: &str| text.chars().filter_map(Kind::from_letter).collect();
-    let (arguments, results) = convention.trim_start_matches('0').split_once('_').unwrap_or_default();
-    (side(arguments), side(results))
 }

@@ -199,7 +199,7 @@ fn checked_assignments_refuse_other_types_and_change_nothing() {
     for version in VERSIONS.into_iter().filter(|version| version.major() >= 15) {
         for (name, reference, passes) in &cases {
             let wanted = if reference.is_null() { None } else { Some(0) };
-            let found = run(version, &[reference.clone()], 1, |program| {
+            let found = run(version, std::slice::from_ref(reference), 1, |program| {
                 let type_ordinal = program.type_of(name);
                 Box::new(move |f| _ = f.op(Op::CastAnyRef { a: RefMove::new(0), type_ordinal, dst: RefMove::new(1) }).ret([r(1)]))
             });
@@ -275,8 +275,7 @@ fn references_are_released_when_they_should_be() {
         let mut running = program.start_with(&linker, vmfb_vm::Config::new());
         running.call("run", &[]).unwrap();
         held.lock().unwrap().push(running.used() >= 4096);
-        let held = held.lock().unwrap().clone();
-        held
+        held.lock().unwrap().clone()
     }
     for version in VERSIONS {
         assert_eq!(left(version, |_| ()), [true, true, false], "{version}: at return");

@@ -3,9 +3,7 @@
 use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
 use vmfb_bytecode::builder::{ArchiveForm, write_module};
 use vmfb_bytecode::calling_convention::Kind;
-use vmfb_bytecode::definition::{
-    BytecodeVersion, Dependency, Export, Import, ModuleDef, Necessity, Requirements, Rodata, RodataPlacement, Signature,
-};
+use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Export, Import, ModuleDef, Necessity, Rodata, RodataPlacement, Signature};
 use vmfb_bytecode::isa::{
     FunctionRef, Imm32, Imm64, Move, MoveList, Op, RefMove, Register, RegisterList, SegmentList, TypeOrdinal, Word, X4, X8,
 };
@@ -218,7 +216,12 @@ impl Body {
 
     /// Appends a buffer allocation with the default alignment; `length` is a pair that holds the length.
     pub fn alloc(&mut self, length: u16, register: u16) -> &mut Self {
-        let alignment = self.alignment(ZERO);
+        self.alloc_aligned(length, ZERO, register)
+    }
+
+    /// Appends a buffer allocation with the alignment in a register, where the version has one.
+    pub fn alloc_aligned(&mut self, length: u16, alignment: u16, register: u16) -> &mut Self {
+        let alignment = self.alignment(alignment);
         self.op(Op::BufferAlloc { length: X8(length), alignment, dst: RefMove::new(register) })
     }
 
@@ -327,6 +330,3 @@ pub fn status<T>(result: Result<T>) -> Status {
 pub fn null() -> Value {
     Value::Ref(Ref::Null)
 }
-
-/// All requirement bits that matter to ops.
-pub const FLOATS: Requirements = Requirements(Requirements::F32 | Requirements::F64);
