@@ -1,0 +1,1 @@
+//! The check native module: expectations of test programs.
