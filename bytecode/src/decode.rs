@@ -114,7 +114,7 @@ pub struct Cursor<'a> {
     version: BytecodeVersion,
 }
 
-/// Why bytes are no instruction; [`Cursor::error`] makes words of it.
+/// Why bytes are no instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The bytes end before the instruction does.

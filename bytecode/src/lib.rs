@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
-pub mod calling_convention;
 pub mod assemble;
 pub mod builder;
+pub mod calling_convention;
 pub mod debug;
 pub mod decode;
 pub mod definition;
