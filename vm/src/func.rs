@@ -6,6 +6,7 @@ use crate::stack::Stack;
 use crate::typed::{FromValues, IntoValues, TypedFunc};
 use crate::{Error, Ref, Result, StoreCore, Value};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use vmfb_bytecode::calling_convention::{CallingConvention, Kind};
@@ -84,7 +85,7 @@ impl Func {
         let (values, refs) = flatten(convention, arguments)?;
         let results = convention.results.iter().copied().collect();
         let stack = self.enter(store, &values, &refs)?;
-        Ok(Invocation { stack: Some(stack), results, waiting: None })
+        Ok(Invocation { stack: Some(stack), results, waiting: None, store: store.identity.clone() })
     }
 
     /// Calls the function with values and references as the calling convention orders them, 64-bit values as low and high half.
@@ -130,12 +131,17 @@ pub struct Invocation {
     stack: Option<Stack>,
     results: SmallVec<[Kind; 4]>,
     waiting: Option<Wait>,
+    /// Identity of the store that the frames belong to.
+    store: Arc<()>,
 }
 
 impl Invocation {
     /// Runs until the function returns (the results), until it waits longer than to the deadline, or until it yields (pending).
     /// Without a deadline waits are waited for. The store must be the one in which the call was started.
     pub fn poll(&mut self, store: &mut StoreCore, deadline: Option<Instant>) -> Result<Poll<Vec<Value>>> {
+        if !Arc::ptr_eq(&self.store, &store.identity) {
+            return Err(Error::invalid("the call was started in another store"));
+        }
         let Some(stack) = &mut self.stack else {
             return Err(Error::precondition("the call has ended already"));
         };

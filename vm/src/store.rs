@@ -32,6 +32,8 @@ pub struct StoreCore {
     stacks: Vec<Stack>,
     /// Set while code runs; still set afterwards if a host function panicked.
     running: bool,
+    /// Not shared with any other store, forks included.
+    pub(crate) identity: Arc<()>,
 }
 
 impl<T: Send + 'static> Store<T> {
@@ -45,6 +47,7 @@ impl<T: Send + 'static> Store<T> {
             scratch: Scratch::default(),
             stacks: Vec::new(),
             running: false,
+            identity: Arc::default(),
         };
         Self { core, data: PhantomData }
     }
@@ -83,6 +86,7 @@ impl<T: Send + 'static> Store<T> {
             scratch: Scratch::default(),
             stacks: Vec::new(),
             running: false,
+            identity: Arc::default(),
         };
         let mut child = Self { core, data: PhantomData };
         // Whichever store ends last clears the cycles among the lists that both hold.

@@ -3,8 +3,9 @@
 use crate::calls::Many;
 use crate::natives::native;
 use crate::support::*;
+use std::task::Poll;
 use vmfb_bytecode::definition::BytecodeVersion;
-use vmfb_bytecode::isa::{FunctionRef, Op, RegisterList, SegmentList, Text, X4, X8};
+use vmfb_bytecode::isa::{FunctionRef, MoveList, Op, RegisterList, SegmentList, Text, X4, X8};
 use vmfb_vm::abi::{REFERENCE_BYTES, resolve_reference};
 use vmfb_vm::{Buffer, Config, Engine, Linker, NativeFunction, Ref, Status, Store, Value};
 
@@ -295,6 +296,48 @@ fn calls_between_instances_of_different_ages() {
     let instance = program.instantiate(&mut store).unwrap();
     let sum: i64 = Running { store, instance }.call_one("run", (1, 20_i64, 300, -4000_i64)).unwrap();
     assert_eq!(sum, -3679);
+}
+
+/// A function of another instance may yield within a plain call and within one that says so.
+#[test]
+fn functions_of_other_instances_may_yield() {
+    let mut library = Program::named("library", NEWEST);
+    library.export("f", "0Ir_Ir", |f| {
+        f.start_block();
+        let next = f.label();
+        f.op(Op::Yield { to: next.pc(), moves: MoveList::EMPTY });
+        f.place(next);
+        f.op(Op::NotI64 { a: X8(0), dst: X8(0) }).ret([v(0), moved(0)]);
+    });
+    let mut program = Program::named("caller", NEWEST);
+    let callee = program.import("library.f", "0Ir_Ir");
+    program.export("plain", "0Ir_Ir", |f| {
+        f.start_block();
+        f.call(callee, [v(0), r(0)], [v(2), r(1)]).ret([v(2), r(1)]);
+    });
+    program.export("yieldable", "0Ir_Ir", |f| {
+        f.start_block();
+        let resume = f.label();
+        let (arguments, results) = (list([v(0), moved(0)]), list([v(2), r(1)]));
+        let (arguments, results) = (RegisterList::new(&arguments), RegisterList::new(&results));
+        f.op(Op::CallYieldable { callee, arguments, resume: resume.pc(), results });
+        f.place(resume);
+        f.ret([v(2), r(1)]);
+    });
+    let mut store = Store::new(&Engine::default(), ());
+    library.instantiate(&mut store).unwrap();
+    let instance = program.instantiate(&mut store).unwrap();
+    let mut running = Running { store, instance };
+    let buffer = Buffer::constant(vec![1]);
+    for name in ["plain", "yieldable"] {
+        let arguments = [(1_i64 << 40).into(), buffer.clone().into()];
+        let function = running.instance.function(&running.store, name).unwrap();
+        let mut started = function.start(&mut running.store, &arguments).unwrap();
+        assert!(matches!(started.poll(&mut running.store, None), Ok(Poll::Pending)));
+        let Poll::Ready(results) = started.poll(&mut running.store, None).unwrap() else { panic!("there is one yield") };
+        assert_eq!(bits(&results[0]), !(1 << 40));
+        assert!(results[1].as_ref().unwrap().same(&buffer.clone().into()));
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::support::*;
 use std::thread;
 use vmfb_bytecode::isa::{Op, RefMove, RefRead, X4};
 use vmfb_vm::{
-    Buffer, Engine, Error, Func, Handle, Instance, InterruptHandle, Invocation, Linker, List, Module, Ref, RefObject, Result, Store,
-    StoreCore, Value,
+    Buffer, Engine, Error, Func, Handle, Instance, InterruptHandle, Invocation, Linker, List, Module, Ref, RefObject, Result, Status,
+    Store, StoreCore, Value,
 };
 
 const fn shared<T: Send + Sync>() {}
@@ -176,6 +176,20 @@ fn modules_from_vectors_statics_shared_bytes_and_files() {
         drop(store);
         check(&values);
     }
+}
+
+/// A fork knows the same functions, but not the calls that are under way.
+#[test]
+fn a_started_call_belongs_to_its_store() {
+    let mut running = program().start();
+    let mut fork = running.store.fork(()).unwrap();
+    let function = running.instance.function(&running.store, "run").unwrap();
+    let mut started = function.start(&mut running.store, &[]).unwrap();
+    for other in [&mut fork, &mut Store::new(&Engine::default(), ())] {
+        assert_eq!(status(started.poll(other, None)), Status::InvalidArgument);
+    }
+    assert!(matches!(started.poll(&mut running.store, None), Ok(std::task::Poll::Ready(_))));
+    check(&function.call(&mut fork, &[]).unwrap());
 }
 
 #[test]
