@@ -120,7 +120,7 @@ fn hostile_headers_are_refused_without_work() {
     assert_eq!(message(&huge), "INVALID_ARGUMENT: the header says that it is 4294967295 bytes long, at most 65536 are read");
     // A zero dimension makes the others harmless.
     let empty = "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 18446744073709551615)}";
-    assert_eq!(read_all(&file(1, empty, &[])).unwrap().unwrap().bytes, []);
+    assert!(read_all(&file(1, empty, &[])).unwrap().unwrap().bytes.is_empty());
 }
 
 #[test]
