@@ -108,7 +108,7 @@ fn errors_name_what_was_found_and_wanted() {
     assert!(large.starts_with("RESOURCE_EXHAUSTED") && large.contains("memory limit of 1073741824 bytes"), "{large}");
     let deep = "1x".repeat(129) + "f32=1";
     assert_eq!(printed(&deep), "OUT_OF_RANGE: a tensor has at most 128 dimensions");
-    assert_eq!(printed(&("1x".repeat(128) + "f32=")).len(), 1 + 128 * 2 + 3 + 2 * 127);
+    assert_eq!(printed(&("1x".repeat(128) + "f32=")).len(), 1 + 128 * 2 + 4 + 2 * 127);
 }
 
 #[test]
