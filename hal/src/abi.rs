@@ -13,6 +13,7 @@ mod pacer;
 mod state;
 #[cfg(test)]
 mod test_library;
+mod threads;
 
 pub use address_space::{AddressSpace, MAX_STRING, Reader};
 pub use layout::{PointerWidth, Version};

@@ -20,6 +20,7 @@ mod text;
 mod trace;
 mod view;
 pub mod view_functions;
+mod workers;
 
 pub use assert::{Expected, assert_view};
 pub use buffer::{HalBuffer, MemoryType, Usage, subspan};
@@ -34,3 +35,4 @@ pub use number::{General, Letters};
 pub use text::{LOST_CONSTANT_HINT, Name, printable};
 pub use trace::{Trace, TraceSink, trace_to_stderr};
 pub use view::{BufferView, Encoding, MAX_RANK, Shape};
+pub use workers::{Task, Workers};

@@ -1,7 +1,8 @@
 //! Configuration that all modules and stores of one engine share.
 
 use crate::FuelMetering;
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether executables with machine code may be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,27 +103,46 @@ impl Config {
 
 /// Shared configuration. Clones are the same engine; two engines know nothing of each other.
 #[derive(Clone, Debug)]
-pub struct Engine(Arc<Config>);
+pub struct Engine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    config: Config,
+    /// What others made for this engine, one of a type.
+    shared: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+}
 
 impl Engine {
     /// An engine with the given configuration.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(config))
+        Self(Arc::new(Inner { config, shared: Mutex::default() }))
     }
 
     /// Whether executables with machine code may be loaded.
     pub fn native_code(&self) -> NativeCode {
-        self.0.native_code
+        self.0.config.native_code
     }
 
     /// Threads that work on one dispatch, the calling one included.
     pub fn worker_threads(&self) -> usize {
-        self.0.worker_threads
+        self.0.config.worker_threads
     }
 
     /// The configuration.
     pub fn config(&self) -> &Config {
-        &self.0
+        &self.0.config
+    }
+
+    /// Something that an engine has one of, for example a pool of threads: `make` makes it when it is first asked for. It lives
+    /// as long as the engine, so it must not own the engine.
+    pub fn shared<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shared.iter().find_map(|known| known.clone().downcast().ok());
+        known.unwrap_or_else(|| {
+            let made = Arc::new(make());
+            shared.push(made.clone());
+            made
+        })
     }
 
     /// Whether both are the same engine.

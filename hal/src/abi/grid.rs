@@ -96,8 +96,8 @@ pub(super) struct Kernel<'a> {
     pub(super) state: &'a DispatchState,
 }
 
-/// Workgroups that one thread runs one after the other, x innermost. A dispatch over several threads would cut its grid into
-/// such blocks; each needs local memory of its own.
+/// Workgroups that one thread runs one after the other, x innermost. A dispatch over several threads cuts its grid into such
+/// blocks; each thread has local memory of its own.
 pub(super) struct Block {
     /// First workgroup.
     pub(super) start: [u32; 3],

@@ -8,12 +8,15 @@ use super::library::{
     declared_version, read_library,
 };
 use super::state::{DispatchState, Environment, HostKernel, HostQuery, WorkgroupState};
-use crate::{Dispatch, Executable, Export};
+use super::threads::{self, Pace, run_on_threads};
+use crate::{Dispatch, Executable, Export, Workers};
 use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::Arc;
+use std::time::Instant;
 use vmfb_memory::{BASE_ALIGNMENT, Span};
 use vmfb_vm::{Error, Meter, Result, Status};
 
@@ -84,6 +87,8 @@ pub struct NativeLibrary<C> {
     exports: Box<[NativeExport]>,
     by_name: HashMap<Box<str>, usize>,
     environment: Environment,
+    /// Threads that dispatches may be spread over.
+    workers: Option<Arc<Workers>>,
     /// What the environment points at.
     _constants: Vec<u32>,
     _imports: Vec<usize>,
@@ -104,8 +109,8 @@ struct NativeExport {
     constant_count: Option<u8>,
     binding_count: Option<u8>,
     local_memory: u32,
-    /// A dispatch over several threads must respect it.
-    _order: WorkgroupOrder,
+    order: WorkgroupOrder,
+    pace: Pace,
 }
 
 impl<C: CallingConvention> NativeLibrary<C> {
@@ -183,6 +188,7 @@ impl<C: CallingConvention> NativeLibrary<C> {
             exports: exports.into(),
             by_name,
             environment,
+            workers: None,
             _constants: constants,
             _imports: imports,
             _code: code,
@@ -192,6 +198,13 @@ impl<C: CallingConvention> NativeLibrary<C> {
 }
 
 impl<C> NativeLibrary<C> {
+    /// Spreads long dispatches over the threads of a pool.
+    #[must_use]
+    pub fn with_workers(mut self, workers: Option<Arc<Workers>>) -> Self {
+        self.workers = workers;
+        self
+    }
+
     /// Name of the library, from its header.
     pub fn name(&self) -> &str {
         &self.name
@@ -300,17 +313,56 @@ impl<C: CallingConvention> Executable for NativeLibrary<C> {
         };
         // Both counts were checked to be at most 64.
         let state = dispatch_state(count, (constants, dispatch.constants.len() as u16), (&bindings, dispatch.bindings.len() as u8));
+        let kernel = Kernel { function: export.function, environment: &self.environment, state: &state };
+        // SAFETY: the contract of loading says that the function may be called, on any thread, with the declared numbers of
+        // bindings and constants, which were checked; where none are declared, the tables have the most entries that the ABI
+        // knows. The spans keep their memory alive during the call.
+        unsafe { self.run(&kernel, export, dispatch, meter) }
+    }
+}
+
+impl<C: CallingConvention> NativeLibrary<C> {
+    /// Runs a grid on the calling thread, or on several if that is worthwhile.
+    ///
+    /// # Safety
+    /// As for [`run`], on any thread, until this returns.
+    #[inline]
+    unsafe fn run(&self, kernel: &Kernel<'_>, export: &NativeExport, dispatch: &Dispatch<'_>, meter: &Meter) -> Result<()> {
+        let stopped = |stop| self.stopped(dispatch.export, stop);
+        if let Some(workers) = &self.workers
+            && dispatch.concurrency > 1
+            && export.order == WorkgroupOrder::Any
+            && let Some(workgroups) = threads::workgroups(dispatch.workgroup_count)
+            && workgroups > 1
+        {
+            let threads = workers.threads().min(dispatch.concurrency).min(usize::try_from(workgroups).unwrap_or(usize::MAX));
+            if workers.is_worthwhile(export.pace.estimate(workgroups)) {
+                let local_memory = threads::local_memory(export.local_memory as usize, threads, meter.account())?;
+                // SAFETY: by the contract of this function.
+                return unsafe { run_on_threads::<C>(kernel, workgroups, local_memory, meter, workers) }.map_err(stopped);
+            }
+            let start = Instant::now();
+            // SAFETY: by the contract of this function.
+            let outcome = unsafe { Self::run_here(kernel, export, meter)? };
+            export.pace.learn(start, workgroups);
+            return outcome.map_err(stopped);
+        }
+        // SAFETY: by the contract of this function.
+        unsafe { Self::run_here(kernel, export, meter)? }.map_err(stopped)
+    }
+
+    /// Runs a grid on the calling thread.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    #[inline]
+    unsafe fn run_here(kernel: &Kernel<'_>, export: &NativeExport, meter: &Meter) -> Result<Result<(), Stop>> {
         let local_memory = match export.local_memory {
             0 => None,
             bytes => Some(Span::zeroed(bytes as usize, BASE_ALIGNMENT, meter.account())?),
         };
-        let kernel = Kernel { function: export.function, environment: &self.environment, state: &state };
-        // The grid runs on this thread whatever `dispatch.concurrency` allows: spreading it means running several blocks.
-        //
-        // SAFETY: the contract of loading says that the function may be called with the declared numbers of bindings and
-        // constants, which were checked; where none are declared, the tables have the most entries that the ABI knows. The
-        // spans keep their memory alive during the call.
-        unsafe { run::<C>(&kernel, Block::WHOLE, local_memory.as_ref(), meter) }.map_err(|stop| self.stopped(dispatch.export, stop))
+        // SAFETY: by the contract of this function.
+        Ok(unsafe { run::<C>(kernel, Block::WHOLE, local_memory.as_ref(), meter) })
     }
 }
 
@@ -326,7 +378,8 @@ impl NativeExport {
             binding_count: attributes.binding_count,
             // At most 65535 pages: below 2^32 bytes.
             local_memory: u32::from(attributes.local_memory_pages) * LOCAL_MEMORY_PAGE as u32,
-            _order: attributes.order,
+            order: attributes.order,
+            pace: Pace::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use crate::image::Image;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vmfb_hal::abi::NativeLibrary;
-use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load};
+use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load, Workers};
 use vmfb_vm::{Error, NativeCode, Result, Status};
 
 const PREFIX: &str = "embedded-elf-";
@@ -52,7 +52,7 @@ impl ElfLoader {
         };
         let image = Image::load(fat::select(&bytes, architecture)?, architecture, self.code_pages)?;
         tracing::debug!(format = parameters.format, bytes = bytes.len(), "mapped an embedded ELF image");
-        load_library(image, parameters.constants)
+        Ok(load_library(image, parameters.constants)?.with_workers(Workers::of(parameters.engine)))
     }
 }
 
