@@ -6,11 +6,11 @@ use std::error::Error as _;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use vmfb_hal::Executable;
 use vmfb_hal::abi::{
     AddressSpace, Attributes, Environment, ExportEntry, HostConvention, HostKernel, HostQuery, LibraryTables, NativeLibrary, PointerWidth,
     QUERY_SYMBOL, Sanitizer, Version, WorkgroupOrder, declared_version, read_library,
 };
+use vmfb_hal::{Executable, ExecutableParameters, Workers};
 use vmfb_vm::{Error, Result, Status};
 
 /// An open shared object and its file. The library is closed before its file goes.
@@ -22,7 +22,7 @@ struct OpenLibrary {
 }
 
 /// Opens a shared object and reads its tables.
-pub(crate) fn open(mut placed: Placed, constants: &[u32]) -> Result<Arc<dyn Executable>> {
+pub(crate) fn open(mut placed: Placed, parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
     let mathematics = open_mathematics();
     // SAFETY: opening runs the initializers of the library, which nobody can check: the user vouches for machine code by not
     // denying it in the engine's configuration, which says so.
@@ -39,8 +39,9 @@ pub(crate) fn open(mut placed: Placed, constants: &[u32]) -> Result<Arc<dyn Exec
     let space = ProcessMemory(ProcessMap::now());
     // SAFETY: the function is the library's query function; what it does is vouched for as above. The library stays open as
     // long as the executable, which owns it.
-    let library = unsafe { NativeLibrary::<HostConvention>::load(query.expose_provenance(), &space, Box::new(open), constants) }?;
-    Ok(Arc::new(library))
+    let library =
+        unsafe { NativeLibrary::<HostConvention>::load(query.expose_provenance(), &space, Box::new(open), parameters.constants) }?;
+    Ok(Arc::new(library.with_workers(Workers::of(parameters.engine))))
 }
 
 /// The C library's mathematical functions (`fmaf` and the like), for all libraries to see: compilers leave them undefined
@@ -165,7 +166,8 @@ impl StaticLibrary {
     }
 
     /// An executable of this library.
-    pub(crate) fn load(&self, constants: &[u32]) -> Result<Arc<dyn Executable>> {
+    pub(crate) fn load(&self, parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
+        let constants = parameters.constants;
         let library = match &self.source {
             Source::Query(query) => {
                 let space = ProcessMemory(ProcessMap::now());
@@ -176,7 +178,7 @@ impl StaticLibrary {
             // SAFETY: whoever made this value vouched for the functions, for ever.
             Source::Kernels(kernels) => unsafe { NativeLibrary::from_tables(self.tables(kernels)?, Box::new(()), constants) }?,
         };
-        Ok(Arc::new(library))
+        Ok(Arc::new(library.with_workers(Workers::of(parameters.engine))))
     }
 
     fn tables(&self, kernels: &[Kernel]) -> Result<LibraryTables> {

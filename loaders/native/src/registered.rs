@@ -104,7 +104,7 @@ impl ExecutableLoader for RegisteredLoader {
         let executable: Arc<dyn Executable> = match library {
             Registered::Closures(library) => library.load(parameters.constants)?,
             Registered::Static(_) if parameters.engine.native_code() == NativeCode::Deny => return Err(denied(parameters.format)),
-            Registered::Static(library) => library.load(parameters.constants)?,
+            Registered::Static(library) => library.load(parameters)?,
         };
         Ok(Load::Loaded(executable))
     }

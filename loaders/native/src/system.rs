@@ -3,7 +3,8 @@
 use crate::library;
 use crate::placement::{Placed, Placement};
 use std::borrow::Cow;
-use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load, processor};
+use std::sync::Arc;
+use vmfb_hal::{Executable, ExecutableLoader, ExecutableParameters, Load, processor};
 use vmfb_vm::{Error, NativeCode, Result, Status};
 
 /// Kind of shared objects that this system opens.
@@ -43,6 +44,15 @@ impl SystemLibraryLoader {
         Self { placement }
     }
 
+    /// Where a library in memory does not open, as some systems execute nothing from there, a file may.
+    fn open(&self, bytes: &[u8], parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
+        let opened = open_in(bytes, &self.placement, parameters);
+        match (&opened, &self.placement) {
+            (Err(_), Placement::Automatic) => open_in(bytes, &Placement::Directory(std::env::temp_dir()), parameters).or(opened),
+            _ => opened,
+        }
+    }
+
     fn prefix() -> Option<String> {
         processor::architecture().map(|architecture| format!("system-{KIND}-{architecture}"))
     }
@@ -71,11 +81,15 @@ impl ExecutableLoader for SystemLibraryLoader {
         };
         #[cfg(unix)]
         crate::inspect::check(&bytes).map_err(|reason| Error::precondition(format!("the system library is {reason}")))?;
-        let placed = Placed::new(&bytes, &self.placement, SUFFIX)
-            .map_err(|error| Error::new(Status::Unavailable, format!("the system library could not be put into a file: {error}")))?;
-        tracing::debug!(path = %placed.path().display(), bytes = bytes.len(), "opening a system library");
-        library::open(placed, parameters.constants).map(Load::Loaded)
+        self.open(&bytes, parameters).map(Load::Loaded)
     }
+}
+
+fn open_in(bytes: &[u8], placement: &Placement, parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
+    let placed = Placed::new(bytes, placement, SUFFIX)
+        .map_err(|error| Error::new(Status::Unavailable, format!("the system library could not be put into a file: {error}")))?;
+    tracing::debug!(path = %placed.path().display(), bytes = bytes.len(), "opening a system library");
+    library::open(placed, parameters)
 }
 
 /// The refusal of machine code.
