@@ -32,7 +32,8 @@ fn check(path: &Path) -> Result<(), Failed> {
     let export = module.exports().find(|export| !export.name.starts_with("__") && !export.name.contains('$'));
     let function = instance.function(&store, export.ok_or("the module exports nothing")?.name)?;
     let texts = |key: &str| expectation[key].as_array().cloned().unwrap_or_default();
-    let inputs = texts("inputs").iter().map(|input| text::parse(input.as_str().unwrap_or_default(), "")).collect::<vmfb::Result<Vec<Value>>>()?;
+    let inputs =
+        texts("inputs").iter().map(|input| text::parse(input.as_str().unwrap_or_default(), "")).collect::<vmfb::Result<Vec<Value>>>()?;
     let results = function.call(&mut store, &inputs)?;
     let wanted = texts("outputs");
     if results.len() != wanted.len() {

@@ -48,7 +48,7 @@ pub fn format_scalar(value: &Value) -> Option<String> {
     Some(match value {
         Value::I32(value) => format!("i32={value}"),
         Value::I64(value) => format!("i64={value}"),
-        Value::F32(value) => format!("f32={}", General(f64::from(*value), Letters::Lower)),
+        Value::F32(value) => format!("f32={}", General::from_f32(*value, Letters::Lower)),
         Value::F64(value) => format!("f64={}", General(*value, Letters::Lower)),
         _ => return None,
     })
@@ -137,7 +137,10 @@ impl Elements<'_> {
         let widened = |f: &mut fmt::Formatter<'_>, value: f32| upper(f, if value.is_nan() { f64::NAN.copysign(1.0) } else { value.into() });
         match (class, width) {
             (Some(Class::Float), 64) => upper(f, f64::from_bits(self.bits(index, 0, 64))),
-            (Some(Class::Float), 32) => upper(f, f32::from_bits(self.bits(index, 0, 32) as u32).into()),
+            (Some(Class::Float), 32) => {
+                let value = f32::from_bits(self.bits(index, 0, 32) as u32);
+                fmt::Display::fmt(&General::from_f32(value, Letters::Upper), f)
+            }
             (Some(Class::Float), 16) => widened(f, f16::from_bits(self.bits(index, 0, 16) as u16).into()),
             (Some(Class::BrainFloat), 16) => widened(f, bf16::from_bits(self.bits(index, 0, 16) as u16).into()),
             (Some(Class::Integer | Class::SignedInteger), 1..=64) => {

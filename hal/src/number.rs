@@ -19,6 +19,14 @@ pub enum Letters {
 #[derive(Clone, Copy, Debug)]
 pub struct General(pub f64, pub Letters);
 
+impl General {
+    /// An f32. Widening keeps the sign of NaN here; some machines drop it.
+    pub fn from_f32(value: f32, letters: Letters) -> Self {
+        let sign = if value.is_sign_negative() { -1.0 } else { 1.0 };
+        Self(f64::from(value).copysign(sign), letters)
+    }
+}
+
 impl fmt::Display for General {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(value, letters) = *self;
