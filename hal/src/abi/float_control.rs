@@ -19,7 +19,8 @@ impl FloatControl {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+// Miri interprets no assembly.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod register {
     pub(super) type Word = u32;
     /// All but the six sticky flags.
@@ -41,7 +42,7 @@ mod register {
     }
 }
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 mod register {
     pub(super) type Word = u64;
     pub(super) const SETTINGS: Word = u64::MAX;
@@ -61,7 +62,7 @@ mod register {
     }
 }
 
-#[cfg(target_arch = "riscv64")]
+#[cfg(all(target_arch = "riscv64", not(miri)))]
 mod register {
     pub(super) type Word = u64;
     pub(super) const SETTINGS: Word = u64::MAX;
@@ -81,7 +82,7 @@ mod register {
     }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
 mod register {
     pub(super) type Word = u32;
     pub(super) const SETTINGS: Word = 0;

@@ -264,7 +264,7 @@ fn an_interruption_ends_a_grid_that_would_take_for_ever() {
     assert_eq!(error.status(), Status::DeadlineExceeded);
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[test]
 fn the_rounding_mode_is_put_back() {
     /// Sets flush-to-zero and rounding towards zero.
