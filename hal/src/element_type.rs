@@ -91,9 +91,9 @@ impl ElementType {
     pub const F64: Self = Self(0x2100_0040);
     /// bf16.
     pub const BF16: Self = Self(0x2200_0010);
-    /// complex<f32>.
+    /// `complex<f32>`.
     pub const COMPLEX64: Self = Self(0x2300_0040);
-    /// complex<f64>.
+    /// `complex<f64>`.
     pub const COMPLEX128: Self = Self(0x2300_0080);
 
     /// The type of a class and width.

@@ -52,8 +52,7 @@ impl BoundState {
         let count = arguments.span()?;
         let first = first as usize;
         let range = first.checked_add(count).and_then(|end| self.constants.get_mut(first..end));
-        let out_of_range =
-            || Error::out_of_range(format!("{count} constants from constant {first} on; there are {MAXIMUM_CONSTANTS}"));
+        let out_of_range = || Error::out_of_range(format!("{count} constants from constant {first} on; there are {MAXIMUM_CONSTANTS}"));
         for constant in range.ok_or_else(out_of_range)? {
             *constant = arguments.u32()?;
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vmfb_hal::{Fence, FenceStatus, HalBuffer};
 use vmfb_memory::{Charge, Span};
-use vmfb_vm::{Error, FuelMetering, Handle, Meter, Result, ResultExt};
+use vmfb_vm::{Error, Handle, Meter, Result, ResultExt};
 
 /// What is done between a wait and a signal. It owns everything that it uses.
 pub(crate) enum Work {
