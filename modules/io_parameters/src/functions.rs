@@ -15,13 +15,13 @@ const WAITING_BYTES: u64 = 512;
 const COPY_BYTES: u64 = 192;
 
 /// What a call waits for and signals; null means nothing.
-struct Fences<'a> {
-    wait: Option<&'a Fence>,
-    signal: Option<&'a Fence>,
+pub(crate) struct Fences<'a> {
+    pub(crate) wait: Option<&'a Fence>,
+    pub(crate) signal: Option<&'a Fence>,
 }
 
 /// A range of a parameter that goes into a range of a buffer.
-struct Copy {
+pub(crate) struct Copy {
     parameter: Parameter,
     offset: u64,
     target: Span,
@@ -163,7 +163,7 @@ impl Target {
 }
 
 /// Finds a parameter and the part of the target that it goes to. Copying it cannot fail then.
-fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request, meter: &mut Meter) -> Result<Copy> {
+pub(crate) fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request, meter: &mut Meter) -> Result<Copy> {
     let parameter = scope.find(&request.key)?;
     let checked = || -> Result<Copy> {
         parameter.check(request.parameter_offset, request.length)?;
@@ -183,7 +183,7 @@ fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request, meter: &m
 }
 
 /// Copies when the wait fence is reached, at once if it is, and then signals. A failure goes to the signal fence.
-fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
+pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
     let outcome = match fences.wait.map_or(FenceStatus::Reached, Fence::status) {
         FenceStatus::Reached => run(&copies),
         FenceStatus::Failed(error) => Err(waited_in_vain(error)),
