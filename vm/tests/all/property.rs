@@ -203,7 +203,7 @@ fn damage(bytes: &mut Vec<u8>, code: &std::ops::Range<usize>, choices: &mut Choi
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(1000))]
 
     #[test]
     fn random_bytes_are_refused_or_run(bytes in vec(any::<u8>(), 0..600)) {
@@ -222,7 +222,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn damaged_modules_are_refused_or_run(choices in vec(any::<u8>(), 0..120), seed in any::<prop::sample::Index>()) {
