@@ -26,14 +26,35 @@ pub fn takes_coarse_fences(module: &ModuleDef, export: &str) -> bool {
 /// `arguments` are those that the program declares. If there are two more, they are taken for fences of the caller, who then
 /// waits himself.
 pub fn call(store: &mut StoreCore, instance: Instance, export: &str, arguments: &[Value]) -> Result<Vec<Value>> {
-    let function = instance.function(store, export)?;
-    if !takes_coarse_fences(instance.module(store)?, export) || given_fences(store, function, arguments)? {
-        return function.call(store, arguments);
-    }
-    let signal = Fence::new();
-    let results = function.call(store, &with_fences(arguments, Ref::Null, &signal))?;
+    let (results, signal) = submit(store, instance, export, arguments, None)?;
     wait(store, &signal).context(|| format!("waiting for the results of {export}"))?;
     Ok(results)
+}
+
+/// Calls the export with this name without waiting for the bytes of its results: they are there when the fence is reached.
+///
+/// What the export does waits for `after`. An export that takes no fences is called when that is reached, and waits by itself;
+/// so does one that is given fences of the caller.
+pub fn submit(
+    store: &mut StoreCore,
+    instance: Instance,
+    export: &str,
+    arguments: &[Value],
+    after: Option<&Fence>,
+) -> Result<(Vec<Value>, Fence)> {
+    let function = instance.function(store, export)?;
+    let signal = Fence::new();
+    if takes_coarse_fences(instance.module(store)?, export) && !given_fences(store, function, arguments)? {
+        let after = after.map_or(Ref::Null, |after| Ref::new(after.clone()));
+        let results = function.call(store, &with_fences(arguments, after, &signal))?;
+        return Ok((results, signal));
+    }
+    if let Some(after) = after {
+        wait(store, after).context(|| format!("waiting to call {export}"))?;
+    }
+    let results = function.call(store, arguments)?;
+    signal.signal();
+    Ok((results, signal))
 }
 
 /// Arguments with the two fences behind them, for an export that takes fences. A null fence to wait for means that there is

@@ -7,8 +7,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use vmfb_bytecode::calling_convention::Kind;
 use vmfb_memory::{Charge, MemoryAccount};
-use vmfb_vm::{Error, RefObject, Result, Status};
+use vmfb_vm::{Error, HostType, Ref, RefObject, Result, Status, Value};
 
 /// A moment that is reached once, or that fails. Clones are the same fence, on any thread.
 ///
@@ -159,6 +160,18 @@ impl Fence {
 
     fn shares_a_point(&self, other: &Fence) -> bool {
         self.points.iter().any(|own| other.points.iter().any(|point| Arc::ptr_eq(own, point)))
+    }
+}
+
+impl HostType for Fence {
+    const KIND: Kind = Kind::Ref;
+
+    fn into_value(self) -> Value {
+        Value::Ref(Ref::new(self))
+    }
+
+    fn from_value(value: Value) -> Result<Self> {
+        Ref::from_value(value)?.object::<Self>("the value").cloned()
     }
 }
 

@@ -86,18 +86,30 @@ fn work_waits_for_the_host_and_holds_its_inputs() {
 #[test]
 fn calls_can_be_chained_without_waiting() {
     for path in modules() {
-        let mut program = load(&path, Config::new());
+        let Program { mut store, instance } = load(&path, Config::new());
         let first = Fence::new();
         let (mut last, mut value) = (first.clone(), vector(&[1.0, 3.0]));
         for _ in 0..10 {
-            let next = Fence::new();
-            value = start(&mut program, Ref::new(last), &next, &[value, vector(&[2.0, 2.0])]).unwrap();
-            last = next;
+            let arguments = [value, vector(&[2.0, 2.0])];
+            let (mut results, next) = coarse_fences::submit(&mut store, instance, "scale", &arguments, Some(&last)).unwrap();
+            (last, value) = (next, results.remove(0));
         }
         first.signal();
         assert!(matches!(last.wait(None), FenceStatus::Reached), "{path:?}");
         assert_eq!(values(&value), [1024.0, 3072.0], "{path:?}");
     }
+}
+
+#[test]
+fn typed_functions_take_fences() {
+    let mut program = load(&modules()[5], Config::new());
+    let scale = program.instance.typed_function::<(BufferView, BufferView, Fence, Fence), BufferView>(&program.store, "scale").unwrap();
+    let (wait, signal) = (Fence::new(), Fence::new());
+    let view = |value: f32| BufferView::from_f32(&[1], &[value]).unwrap();
+    let result = scale.call(&mut program.store, (view(3.0), view(4.0), wait.clone(), signal.clone())).unwrap();
+    wait.signal();
+    assert!(matches!(signal.wait(None), FenceStatus::Reached));
+    assert_eq!(result.to_f32().unwrap(), [12.0]);
 }
 
 #[test]

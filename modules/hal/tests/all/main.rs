@@ -1,5 +1,6 @@
 //! Tests of the hal module through its functions, called by programs made here and by real modules.
 
+mod anything;
 mod async_modules;
 mod commands;
 mod fences;
