@@ -14,9 +14,9 @@ pub struct Tolerances {
     pub equality: Equality,
     /// Tolerated difference of f16.
     pub f16: f64,
-    /// Tolerated difference of f32 and the parts of complex<f32>.
+    /// Tolerated difference of f32 and the parts of `complex<f32>`.
     pub f32: f64,
-    /// Tolerated difference of f64 and the parts of complex<f64>.
+    /// Tolerated difference of f64 and the parts of `complex<f64>`.
     pub f64: f64,
     /// Tolerated difference of bf16.
     pub bf16: f64,

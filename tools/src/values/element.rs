@@ -56,9 +56,9 @@ impl Codec {
         let class = element_type.class()?;
         let integer = matches!(class, Class::Integer | Class::SignedInteger | Class::UnsignedInteger);
         let form = match class {
-            Class::Opaque if bits == 0 || bits % 8 != 0 => return None,
+            Class::Opaque if bits == 0 || !bits.is_multiple_of(8) => return None,
             Class::Opaque => Form::Bytes,
-            _ if integer && bits > 64 && bits % 8 == 0 => Form::Bytes,
+            _ if integer && bits > 64 && bits.is_multiple_of(8) => Form::Bytes,
             _ if integer && (1..=64).contains(&bits) => {
                 let half = 1i128 << (bits - 1);
                 let low = if class == Class::UnsignedInteger { 0 } else { -half };
