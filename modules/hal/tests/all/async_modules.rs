@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vmfb_hal::coarse_fences::{self, takes_coarse_fences, with_fences};
-use vmfb_hal::{BufferView, Fence, FenceStatus};
+use vmfb_hal::{BufferView, Fence, FenceStatus, Workers};
 use vmfb_loader_elf::ElfLoader;
 use vmfb_module_hal::Hal;
 use vmfb_vm::{Config, Engine, Error, Instance, Linker, Module, Ref, Result, Status, Store, Value};
@@ -24,11 +24,14 @@ fn modules() -> Vec<PathBuf> {
 }
 
 fn load(path: &Path, config: Config) -> Program {
-    let engine = Engine::new(config);
+    load_in(&Engine::new(config), path)
+}
+
+fn load_in(engine: &Engine, path: &Path) -> Program {
     let mut linker = Linker::new();
     linker.add_native(Hal::new(vec![Arc::new(ElfLoader::new())])).unwrap();
-    let mut store = Store::new(&engine, ());
-    let module = Module::from_file(&engine, path).unwrap();
+    let mut store = Store::new(engine, ());
+    let module = Module::from_file(engine, path).unwrap();
     let instance = linker.instantiate(&mut store, &module).unwrap();
     Program { store, instance }
 }
@@ -138,6 +141,26 @@ fn memory_over_the_limit_is_refused_and_the_program_goes_on() {
         let arguments = [vector(&[1.0]), vector(&[5.0])];
         let results = coarse_fences::call(&mut program.store, program.instance, "scale", &arguments).unwrap();
         assert_eq!(values(&results[0]), [5.0]);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let values: Vec<f32> = (0..100_000).map(|number| number as f32 * 0.37).collect();
+    let arguments = [vector(&values), vector(&values)];
+    let run = |path: &Path, threads: usize| {
+        let engine = Engine::new(Config::new().worker_threads(threads));
+        // Every dispatch is spread, however short it is.
+        engine.shared(|| Workers::new(threads).worthwhile(Duration::ZERO));
+        let Program { mut store, instance } = load_in(&engine, path);
+        let results = coarse_fences::call(&mut store, instance, "scale", &arguments).unwrap();
+        results[0].as_ref().unwrap().object::<BufferView>("the result").unwrap().to_bytes().unwrap()
+    };
+    for path in modules() {
+        let one = run(&path, 1);
+        for threads in [2, 4] {
+            assert!((0..10).all(|_| run(&path, threads) == one), "{path:?} on {threads} threads");
+        }
     }
 }
 
