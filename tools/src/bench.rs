@@ -137,7 +137,7 @@ fn calibrate(arguments: &BenchArguments, session: &mut Session, callable: &Calla
 fn calls(session: &mut Session, callable: &Callable, inputs: &[Value], iterations: u64) -> Result<Times> {
     let (thread, process, wall) = (clock::thread(), clock::process(), Instant::now());
     for _ in 0..iterations {
-        drop(callable.func.call(&mut session.store, inputs)?);
+        drop(callable.call(&mut session.store, inputs)?);
     }
     let (wall, process, thread) = (wall.elapsed(), clock::process().saturating_sub(process), clock::thread().saturating_sub(thread));
     let each = |time: Duration| time.as_nanos() as f64 / iterations as f64;

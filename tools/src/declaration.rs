@@ -87,6 +87,13 @@ pub fn input_slots(convention: &CallingConvention, declaration: Option<&Declarat
     slots(&kinds, declaration.map(|declaration| declaration.inputs.as_slice()))
 }
 
+/// Slots for the arguments of a function that takes two fences behind those it declares.
+pub fn input_slots_before_fences(convention: &CallingConvention, declaration: Option<&Declaration>) -> Vec<Slot> {
+    let mut kinds = convention.plain_arguments().unwrap_or_default();
+    kinds.truncate(kinds.len().saturating_sub(2));
+    slots(&kinds, declaration.map(|declaration| declaration.inputs.as_slice()))
+}
+
 /// Slots for the results of a function. A declaration with another number of outputs is ignored.
 pub fn output_slots(convention: &CallingConvention, declaration: Option<&Declaration>) -> Vec<Slot> {
     slots(&convention.results, declaration.map(|declaration| declaration.outputs.as_slice()))

@@ -88,6 +88,11 @@ impl Failure {
         }
     }
 
+    /// Whether it says what to do.
+    pub fn has_help(&self) -> bool {
+        self.0.help.is_some()
+    }
+
     /// Points at a byte range of a text.
     #[must_use]
     pub fn at(mut self, text: &str, span: Range<usize>, label: impl Into<String>) -> Self {

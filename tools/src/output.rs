@@ -127,6 +127,9 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    if !folder.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", folder.display())));
+    }
     let mut temporary = new_file(folder)?;
     temporary.write_all(content)?;
     if let Ok(metadata) = target.metadata() {

@@ -150,7 +150,7 @@ fn call(arguments: &RunArguments, session: &mut Session) -> Result<ExitCode> {
     print(|out| writeln!(out, "EXEC @{}", crate::failure::printable(&callable.name)))?;
     let results = {
         let _entered = tracing::debug_span!("invoke", function = callable.name).entered();
-        callable.func.call(&mut session.store, &inputs).map_err(|error| explain(error.into()))?
+        callable.call(&mut session.store, &inputs).map_err(explain)?
     };
     drop(inputs);
     match expected {
@@ -164,7 +164,7 @@ fn check_outputs(arguments: &RunArguments, callable: &Callable) -> Result<()> {
     if found == 0 || found == wanted {
         return Ok(());
     }
-    let message = format!("{found} outputs are named, @{} has {wanted} results", callable.name);
+    let message = format!("@{} has {wanted} results, outputs are named for {found}", callable.name);
     Err(Failure::new(Status::OutOfRange, message).help("write one --output for each result; --output= drops it"))
 }
 

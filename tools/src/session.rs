@@ -1,11 +1,12 @@
 //! Modules in a store, ready to be called: loading, limits, linking, and the choice of a function.
 
 use crate::command_line::{LimitArguments, ModuleArguments, ModuleMode};
-use crate::declaration::{Declaration, Slot, input_slots, output_slots};
+use crate::declaration::{Declaration, Slot, input_slots, input_slots_before_fences, output_slots};
 use crate::failure::{Failure, Result, io_status, printable};
 use std::io::Read;
 use std::time::Instant;
-use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Module, NativeCode, Store};
+use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Module, NativeCode, Store, StoreCore, Value};
+use vmfb_hal::coarse_fences;
 use vmfb_vm::{ExportInfo, Status};
 
 /// Part of the machine's memory that programs may take unless told otherwise, in percent.
@@ -23,8 +24,9 @@ pub struct Session {
 
 /// A function that can be called, and what is known of it.
 pub struct Callable {
-    /// The function.
-    pub func: Func,
+    instance: Instance,
+    func: Func,
+    fences: bool,
     /// Name.
     pub name: String,
     /// The declaration, as text.
@@ -111,23 +113,46 @@ impl Session {
         let (export, instance) = (module.export(name).ok_or_else(missing)?, instance.ok_or_else(missing)?);
         let declaration = export.declaration();
         let parsed = declaration.and_then(Declaration::parse);
+        let fences = coarse_fences::takes_coarse_fences(module.definition(), name);
         Ok(Callable {
             func: instance.function(&self.store, name)?,
+            instance,
+            fences,
             name: name.to_owned(),
             declaration: declaration.map(str::to_owned),
-            inputs: input_slots(export.convention, parsed.as_ref()),
+            inputs: if fences {
+                input_slots_before_fences(export.convention, parsed.as_ref())
+            } else {
+                input_slots(export.convention, parsed.as_ref())
+            },
             outputs: output_slots(export.convention, parsed.as_ref()),
         })
     }
 }
 
 impl Callable {
+    /// Calls the function and waits until its results are there.
+    pub fn call(&self, store: &mut StoreCore, inputs: &[Value]) -> Result<Vec<Value>> {
+        let results = match self.fences {
+            true => coarse_fences::call(store, self.instance, &self.name, inputs),
+            false => self.func.call(store, inputs),
+        };
+        Ok(results?)
+    }
+
     /// Adds the declaration to a failure of the function.
     pub fn explain(&self, failure: Failure) -> Failure {
-        match &self.declaration {
+        let failure = match &self.declaration {
             Some(declaration) => failure.context(format!("in {declaration}")),
             None => failure.context(format!("in @{}", self.name)),
-        }
+        };
+        let limit = match failure.status() {
+            _ if failure.has_help() => None,
+            Some(Status::ResourceExhausted) => Some("limits are set with --max-memory and --fuel"),
+            Some(Status::DeadlineExceeded) => Some("more time is given with --timeout"),
+            _ => None,
+        };
+        failure.maybe_help(limit.map(str::to_owned))
     }
 }
 
@@ -138,7 +163,8 @@ pub fn public_exports(module: &Module) -> impl Iterator<Item = ExportInfo<'_>> {
 
 /// One line per function: the declaration, or what the calling convention says.
 pub fn listing(module: &Module) -> String {
-    let lines: Vec<String> = public_exports(module).map(|export| format!("  {}", printable(&signature(&export)))).collect();
+    let named = module.exports().filter(|export| !export.name.starts_with("__"));
+    let lines: Vec<String> = named.map(|export| format!("  {}", printable(&signature(&export)))).collect();
     if lines.is_empty() { "  no functions".to_owned() } else { lines.join("\n") }
 }
 
@@ -172,6 +198,7 @@ fn read_standard_input(engine: &Engine) -> Result<Module> {
 fn with_load_help(failure: Failure, path: &str) -> Failure {
     match failure.status() {
         Some(Status::NotFound) => failure.help(format!("check the path {path}; modules are written by iree-compile -o {path}")),
+        Some(Status::InvalidArgument) => failure.help("wanted is a whole .vmfb file that iree-compile wrote, of a release since 2023-02"),
         _ => failure,
     }
 }
@@ -179,8 +206,12 @@ fn with_load_help(failure: Failure, path: &str) -> Failure {
 /// A module whose executables are all for other machines ends its initialiser with UNAVAILABLE and does not say what they are.
 fn with_start_help(failure: Failure, module: &Module, path: &str) -> Failure {
     let failure = failure.context(format!("starting {path}"));
-    if failure.status() != Some(Status::Unavailable) {
-        return failure;
+    match failure.status() {
+        Some(Status::Unavailable) => {}
+        Some(Status::NotFound) => {
+            return failure.help(format!("name the module that has it in front of this one: vm-run other.vmfb {path}"));
+        }
+        _ => return failure,
     }
     let taken: Vec<String> = vmfb::loaders().iter().flat_map(|loader| loader.formats()).collect();
     let offered = formats(module);
@@ -207,6 +238,7 @@ fn formats(module: &Module) -> Vec<String> {
 #[cfg(target_os = "linux")]
 fn system_memory() -> Option<u64> {
     let info = rustix::system::sysinfo();
+    #[allow(clippy::useless_conversion, reason = "the width of the field depends on the platform")]
     let machine = u64::try_from(info.totalram).ok()?.checked_mul(u64::from(info.mem_unit))?;
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     Some(group.map_or(machine, |group: u64| group.min(machine)))

@@ -1,10 +1,9 @@
 //! The tables of a module as text.
 
-use crate::declaration::{input_slots, output_slots};
 use crate::failure::printable;
 use std::fmt::Write;
 use vmfb_bytecode::archive::Archive;
-use vmfb_bytecode::calling_convention::CallingConvention;
+use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind};
 use vmfb_bytecode::definition::{BytecodeVersion, ModuleDef, Necessity, Requirements, RodataPlacement, Signature};
 
 /// Bytes of a constant that are looked at.
@@ -159,11 +158,22 @@ fn write_signature(text: &mut String, signature: Option<&Signature>) -> std::fmt
     let Some(signature) = signature else { return write!(text, " without signature") };
     write!(text, " {}", printable(&signature.calling_convention))?;
     let Ok(convention) = signature.calling_convention.parse::<CallingConvention>() else { return Ok(()) };
-    if convention.has_spans() {
-        return Ok(());
+    let results = convention.results.iter().map(|kind| kind_name(*kind)).collect::<Vec<_>>().join(", ");
+    let arguments = convention.arguments.iter().map(|item| match item {
+        Item::Plain(kind) => kind_name(*kind).to_owned(),
+        Item::Span(kinds) => format!("({})...", kinds.iter().map(|kind| kind_name(*kind)).collect::<Vec<_>>().join(", ")),
+    });
+    write!(text, " ({}) -> ({results})", arguments.collect::<Vec<_>>().join(", "))
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::I32 => "i32",
+        Kind::I64 => "i64",
+        Kind::F32 => "f32",
+        Kind::F64 => "f64",
+        Kind::Ref => "reference",
     }
-    let types = |slots: Vec<crate::declaration::Slot>| slots.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    write!(text, " ({}) -> ({})", types(input_slots(&convention, None)), types(output_slots(&convention, None)))
 }
 
 fn necessity(necessity: Necessity) -> &'static str {

@@ -1,0 +1,10 @@
+//! The tools as their users meet them: real processes, real files.
+
+mod bad_input;
+mod bench;
+mod differential;
+mod dump;
+mod help;
+mod programs;
+mod results;
+mod support;

@@ -1,0 +1,91 @@
+//! Small modules that no compiler is needed for.
+
+use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
+use vmfb_bytecode::builder::{ArchiveForm, write_module};
+use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, ModuleDef, Necessity, Signature};
+use vmfb_bytecode::isa::{Imm32, MoveList, Op, RefRead, Register, RegisterList, Word, X4};
+
+const VERSION: BytecodeVersion = BytecodeVersion::V17;
+
+fn bytes(module: &ModuleDef) -> Vec<u8> {
+    write_module(module, &[] as &[Vec<u8>], ArchiveForm::Plain).unwrap()
+}
+
+fn words<const N: usize>(registers: [Register; N]) -> Vec<Word> {
+    registers.iter().map(|register| register.to_bytes()).collect()
+}
+
+fn export(module: &mut ModuleDef, name: &str, convention: &str, build: impl FnOnce(&mut FunctionBuilder)) {
+    let mut builder = FunctionBuilder::new(VERSION, convention);
+    builder.start_block();
+    build(&mut builder);
+    builder.finish().unwrap().export_from(module, name);
+}
+
+/// `refs`, which returns its `count` references, and `i32`, `i64`, `f32`, `f64`, which return their number.
+pub(crate) fn identity(count: u16) -> Vec<u8> {
+    let mut module = empty_module("identity", VERSION);
+    module.types = vec!["!hal.buffer_view".to_owned()];
+    // The official tool makes tensors only for modules that need this one.
+    module.dependencies.push(Dependency { name: "hal_inline".to_owned(), minimum_version: 0, necessity: Necessity::Required });
+    let refs = "r".repeat(usize::from(count));
+    export(&mut module, "refs", &format!("0{refs}_{refs}"), |f| {
+        let values: Vec<Word> = (0..count).map(|ordinal| RefRead::new(ordinal).register().to_bytes()).collect();
+        f.push(Op::Return { values: RegisterList::new(&values) });
+    });
+    for (name, convention) in [("i32", "0i_i"), ("i64", "0I_I"), ("f32", "0f_f"), ("f64", "0F_F")] {
+        export(&mut module, name, convention, |f| {
+            f.push(Op::Return { values: RegisterList::new(&words([X4(0).register()])) });
+        });
+    }
+    bytes(&module)
+}
+
+/// `forever`, which never ends, and `divide`, which divides its arguments.
+pub(crate) fn trouble() -> Vec<u8> {
+    let mut module = empty_module("trouble", VERSION);
+    export(&mut module, "divide", "0ii_i", |f| {
+        f.push(Op::DivI32S { a: X4(0), b: X4(1), dst: X4(0) });
+        f.push(Op::Return { values: RegisterList::new(&words([X4(0).register()])) });
+    });
+    export(&mut module, "forever", "0v_v", |f| {
+        let head = f.label();
+        f.push(Op::Br { to: head.pc(), moves: MoveList::new(&[]) });
+        f.place(head);
+        f.push(Op::ConstI32 { value: Imm32(1), dst: X4(0) });
+        f.push(Op::Br { to: head.pc(), moves: MoveList::new(&[]) });
+    });
+    bytes(&module)
+}
+
+/// A module that calls a function of a module that nobody has.
+pub(crate) fn missing_import() -> Vec<u8> {
+    let mut module = empty_module("lonely", VERSION);
+    let signature = Some(Signature { calling_convention: "0i_i".to_owned(), attributes: Vec::new() });
+    module.imports.push(Import { full_name: "math.square".to_owned(), signature, necessity: Necessity::Required });
+    export(&mut module, "run", "0v_v", |f| {
+        f.push(Op::Return { values: RegisterList::new(&[]) });
+    });
+    bytes(&module)
+}
+
+/// A module of a bytecode version that does not exist.
+pub(crate) fn future_version() -> Vec<u8> {
+    let mut module = empty_module("future", VERSION);
+    export(&mut module, "run", "0v_v", |f| {
+        f.push(Op::Return { values: RegisterList::new(&[]) });
+    });
+    module.bytecode_version = BytecodeVersion(23 << 16);
+    bytes(&module)
+}
+
+/// A module whose names steer terminals.
+pub(crate) fn hostile_names() -> Vec<u8> {
+    let mut module = empty_module("evil\u{1b}[31m", VERSION);
+    for name in ["a\u{1b}]0;owned\u{7}", "b\nsecond line"] {
+        export(&mut module, name, "0v_v", |f| {
+            f.push(Op::Return { values: RegisterList::new(&[]) });
+        });
+    }
+    bytes(&module)
+}
