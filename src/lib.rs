@@ -58,8 +58,11 @@ pub mod modules {
     pub use vmfb_loader_native as loader_native;
     #[cfg(feature = "vmvx")]
     pub use vmfb_loader_vmvx as loader_vmvx;
+    pub use vmfb_module_check as check;
     #[cfg(feature = "hal")]
     pub use vmfb_module_hal as hal;
     pub use vmfb_module_hal_inline as hal_inline;
     pub use vmfb_module_hal_loader as hal_loader;
+    #[cfg(feature = "hal")]
+    pub use vmfb_module_io_parameters as io_parameters;
 }

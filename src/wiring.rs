@@ -18,6 +18,9 @@ pub fn linker_with(loaders: &[Arc<dyn ExecutableLoader>]) -> Result<Linker> {
     linker.add_native(HalLoader::new(loaders.to_vec()))?;
     #[cfg(feature = "hal")]
     linker.add_native(vmfb_module_hal::Hal::new(loaders.to_vec()))?;
+    // Without files: who has some adds the module once more, with them.
+    #[cfg(feature = "hal")]
+    linker.add_native(vmfb_module_io_parameters::IoParameters::new(Vec::new()))?;
     Ok(linker)
 }
 

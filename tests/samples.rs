@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
-use vmfb::{BufferView, Config, Engine, Module, NativeCode, Store};
+use vmfb::{BufferView, Config, Engine, Linker, Module, NativeCode, Store};
 
 fn sample(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(path)
@@ -17,9 +17,13 @@ fn npy_values(path: &Path) -> Vec<f32> {
 }
 
 fn classify_all(engine: &Engine, file: &str) {
+    classify_all_with(engine, file, &vmfb::linker().expect("a linker"));
+}
+
+fn classify_all_with(engine: &Engine, file: &str, linker: &Linker) {
     let module = Module::from_mapped(engine, sample(file)).expect("a module");
     let mut store = Store::new(engine, ());
-    let instance = vmfb::linker().expect("a linker").instantiate(&mut store, &module).expect("an instance");
+    let instance = linker.instantiate(&mut store, &module).expect("an instance");
     let expected: Json = serde_json::from_slice(&std::fs::read(sample("digits/expected.json")).expect("expectations")).expect("JSON");
     let cases = expected["cases"].as_array().expect("cases");
     assert_eq!(cases.len(), 10);
@@ -43,6 +47,28 @@ fn classify_all(engine: &Engine, file: &str) {
 #[test]
 fn the_digit_classifier_as_machine_code_gives_the_scores_of_numpy() {
     classify_all(&Engine::default(), "digits/digits.vmfb");
+}
+
+#[cfg(all(target_arch = "x86_64", feature = "hal"))]
+#[test]
+fn the_digit_classifier_gives_the_same_scores_with_its_weights_in_a_file() {
+    use vmfb::modules::io_parameters::{IoParameters, ParameterIndex, ParameterProvider};
+    for file in ["digits/digits.irpa", "digits/digits.safetensors"] {
+        let weights = ParameterIndex::from_file(sample(file)).expect("weights");
+        let mut linker = vmfb::linker().expect("a linker");
+        linker.add_native(IoParameters::new(vec![ParameterProvider::new("model", weights)])).expect("a module");
+        classify_all_with(&Engine::default(), "digits/digits_parameters.vmfb", &linker);
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", feature = "hal"))]
+#[test]
+fn weights_that_are_not_given_are_named() {
+    let engine = Engine::default();
+    let module = Module::from_mapped(&engine, sample("digits/digits_parameters.vmfb")).expect("a module");
+    let mut store = Store::new(&engine, ());
+    let error = vmfb::linker().expect("a linker").instantiate(&mut store, &module).expect_err("no weights");
+    assert!(error.to_string().contains("\"model\""), "{error}");
 }
 
 #[test]
