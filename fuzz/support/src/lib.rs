@@ -11,8 +11,11 @@ pub mod module;
 pub mod mutate;
 pub mod npy;
 
+/// What a target does with an input: it returns unless something is wrong.
+pub type Oracle = fn(&[u8]);
+
 /// Every target by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Oracle)] = &[
     ("module", module::check),
     ("bytecode", bytecode::check),
     ("dispatch_shim", dispatch_shim::check),

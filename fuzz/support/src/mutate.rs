@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -20,7 +20,7 @@ impl Random {
 
     /// A number below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { (self.next() % bound as u64) as usize }
+        if bound == 0 { 0 } else { (self.number() % bound as u64) as usize }
     }
 }
 
@@ -36,7 +36,7 @@ pub fn mutate(bytes: &mut Vec<u8>, donor: &[u8], random: &mut Random) {
         let at = random.below(bytes.len());
         match random.below(16) {
             0..=6 => bytes[at] ^= 1 << random.below(8),
-            7..=8 => bytes[at] = random.next() as u8,
+            7..=8 => bytes[at] = random.number() as u8,
             9..=12 => {
                 let word = WORDS[random.below(WORDS.len())].wrapping_add(random.below(3) as u32);
                 let at = at & !3;
