@@ -59,7 +59,7 @@ fn main() -> ExitCode {
             eprintln!("mutant {number}: {outcome}");
         }
         *counts.entry(outcome).or_default() += 1;
-        if (number - options.seed + 1) % 100_000 == 0 {
+        if (number - options.seed + 1).is_multiple_of(100_000) {
             eprintln!("{} mutants, {:?}, {:.0?}", number - options.seed + 1, counts, start.elapsed());
         }
     }
