@@ -60,7 +60,7 @@ pub struct LimitArguments {
     pub deny_native: bool,
 
     /// Threads that work on one dispatch [default: as many as the machine runs at once]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", alias = "task_topology_group_count")]
     pub threads: Option<usize>,
 }
 
@@ -80,6 +80,9 @@ pub fn main_of<T: Parser>(run: impl FnOnce(T) -> Result<ExitCode>) -> ExitCode {
 
 /// Shows a failure on the standard error.
 pub fn report(failure: &Failure) -> ExitCode {
+    if failure.is_silent() {
+        return failure.exit_code();
+    }
     let mut error = std::io::stderr();
     let plain = std::env::var_os("NO_COLOR").is_some() || !error.is_terminal();
     let colour = if plain { Colour::Plain } else { Colour::Ansi };
@@ -93,7 +96,7 @@ pub fn write_output(text: &str) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Failure::new(io_status(&error), format!("cannot write to the standard output: {error}"))),
+        Err(error) => Err(Failure::output(&error)),
     }
 }
 
@@ -132,13 +135,18 @@ fn expand_flag_files(arguments: Vec<String>) -> Result<Vec<String>> {
     for _ in 0..MAX_FLAG_FILE_DEPTH {
         let mut expanded = Vec::with_capacity(arguments.len());
         let mut any = false;
-        for argument in arguments {
-            let Some(path) = argument.strip_prefix("--flagfile=") else {
-                expanded.push(argument);
-                continue;
+        let mut remaining = arguments.into_iter();
+        while let Some(argument) = remaining.next() {
+            let path = match argument.strip_prefix("--flagfile") {
+                Some("") => remaining.next().ok_or_else(|| Failure::usage("--flagfile names no file"))?,
+                Some(value) if value.starts_with('=') => value.trim_start_matches('=').to_owned(),
+                _ => {
+                    expanded.push(argument);
+                    continue;
+                }
             };
             any = true;
-            let text = std::fs::read_to_string(path)
+            let text = std::fs::read_to_string(&path)
                 .map_err(|error| Failure::new(io_status(&error), format!("cannot read the flag file {path}: {error}")))?;
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
             expanded.extend(lines.map(str::to_owned));
@@ -224,6 +232,9 @@ mod tests {
         std::fs::write(&inner, format!("--flagfile={}\n", inner.display())).unwrap();
         assert!(example(&[&format!("--flagfile={}", inner.display())]).is_none());
         assert!(example(&["--flagfile=/none"]).is_none());
+        assert!(example(&["--flagfile"]).is_none());
+        std::fs::write(&inner, "--fuel=8\n").unwrap();
+        assert_eq!(example(&["--flagfile", inner.to_str().unwrap()]).unwrap().limits.fuel, Some(8));
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct Inner {
 enum Cause {
     Usage,
     Status(Status),
+    /// Nobody reads the output any more, which nobody needs to be told.
+    BrokenPipe,
 }
 
 /// A line of context; the next is what was being done around it.
@@ -65,6 +67,20 @@ impl Failure {
     /// The command line itself is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::of(Cause::Usage, message.into())
+    }
+
+    /// The standard output cannot be written.
+    pub(crate) fn output(error: &std::io::Error) -> Self {
+        let message = format!("cannot write to the standard output: {error}");
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::of(Cause::BrokenPipe, message),
+            _ => Self::new(io_status(error), message),
+        }
+    }
+
+    /// Whether there is nobody to be told.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.0.cause, Cause::BrokenPipe)
     }
 
     fn of(cause: Cause, message: String) -> Self {
@@ -115,7 +131,7 @@ impl Failure {
     pub fn status(&self) -> Option<Status> {
         match self.0.cause {
             Cause::Status(status) => Some(status),
-            Cause::Usage => None,
+            Cause::Usage | Cause::BrokenPipe => None,
         }
     }
 
@@ -128,7 +144,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self.0.cause {
             Cause::Usage => ExitCode::from(2),
-            Cause::Status(_) => ExitCode::from(1),
+            Cause::Status(_) | Cause::BrokenPipe => ExitCode::from(1),
         }
     }
 
@@ -151,7 +167,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.cause {
             Cause::Status(status) => write!(f, "{status}: {}", self.0.message),
-            Cause::Usage => f.write_str(&self.0.message),
+            Cause::Usage | Cause::BrokenPipe => f.write_str(&self.0.message),
         }
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod check;
 pub mod command_line;
 pub mod compare;
 pub mod declaration;
@@ -10,6 +11,7 @@ pub mod dump;
 pub mod failure;
 pub mod npy;
 pub mod output;
+pub mod parameters;
 pub mod report;
 pub mod run;
 pub mod session;

@@ -60,7 +60,7 @@ impl FromStr for Destination {
 pub fn write(out: &mut impl Write, value: &Value, destination: &Destination, limit: u64) -> Result<()> {
     match destination {
         Destination::Ignored => Ok(()),
-        Destination::Text => report::write_value(out, value, limit).map_err(|error| file_error("the standard output", &error)),
+        Destination::Text => report::write_value(out, value, limit).map_err(|error| Failure::output(&error)),
         Destination::File { path, existing } => {
             let content = if path.ends_with(".npy") { array_bytes(value) } else { raw_bytes(value) };
             let content = content.map_err(|failure| failure.context(format!("writing {path}")))?;

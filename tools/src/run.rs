@@ -1,9 +1,11 @@
 //! `vm-run`: calls a function of a module.
 
+use crate::check::check_failures;
 use crate::command_line::{LimitArguments, ModuleArguments, main_of};
 use crate::compare::{Equality, Tolerances, compare};
-use crate::failure::{Failure, Result, io_status};
+use crate::failure::{Failure, Result};
 use crate::output::{self, Destination};
+use crate::parameters::ParameterArguments;
 use crate::report;
 use crate::session::{self, Callable, Session};
 use crate::trace;
@@ -11,6 +13,7 @@ use crate::values::{Expectation, ValueReader};
 use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use vmfb::modules::check::{Check, CheckReport};
 use vmfb_vm::{Status, Value};
 
 const EXAMPLES: &str = include_str!("run_help.txt");
@@ -52,6 +55,9 @@ pub struct RunArguments {
 
     #[command(flatten)]
     comparison: ComparisonArguments,
+
+    #[command(flatten)]
+    parameters: ParameterArguments,
 
     #[command(flatten)]
     limits: LimitArguments,
@@ -128,13 +134,19 @@ fn run(arguments: RunArguments) -> Result<ExitCode> {
             Ok(())
         });
     }
-    let mut session = Session::new(&engine, modules, &arguments.limits)?;
+    let report = CheckReport::new();
+    let mut linker = vmfb::linker()?;
+    linker.add_native(Check::new(report.clone()))?;
+    arguments.parameters.add_to(&mut linker)?;
+    let mut session = Session::with_linker(&engine, modules, &arguments.limits, &linker)?;
     let code = call(&arguments, &mut session);
+    let failed = check_failures(&report);
+    failed.iter().for_each(|failure| eprintln!("{failure}"));
     if arguments.print_statistics {
         let account = session.store.account();
         eprintln!("memory: {} bytes at most, {} bytes at the end", account.peak(), account.used());
     }
-    code
+    if failed.is_empty() { code } else { code.map(|_| ExitCode::from(1)) }
 }
 
 fn call(arguments: &RunArguments, session: &mut Session) -> Result<ExitCode> {
@@ -187,21 +199,17 @@ fn deliver(arguments: &RunArguments, results: &[Value]) -> Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     if arguments.output.is_empty() {
         let written = results.iter().enumerate().try_for_each(|(index, result)| report::write_result(&mut out, index, result, limit));
-        written.map_err(|error| output_error(&error))?;
+        written.map_err(|error| Failure::output(&error))?;
     }
     for (result, destination) in results.iter().zip(&arguments.output) {
         output::write(&mut out, result, destination, limit)?;
     }
-    out.flush().map_err(|error| output_error(&error))?;
+    out.flush().map_err(|error| Failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| output_error(&error))?;
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn output_error(error: &io::Error) -> Failure {
-    Failure::new(io_status(error), format!("cannot write to the standard output: {error}"))
 }

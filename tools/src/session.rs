@@ -5,7 +5,7 @@ use crate::declaration::{Declaration, Slot, input_slots, input_slots_before_fenc
 use crate::failure::{Failure, Result, io_status, printable};
 use std::io::Read;
 use std::time::Instant;
-use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Module, NativeCode, Store, StoreCore, Value};
+use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Linker, Module, NativeCode, Store, StoreCore, Value};
 use vmfb_hal::coarse_fences;
 use vmfb_vm::{ExportInfo, Status};
 
@@ -69,6 +69,11 @@ pub fn engine(limits: &LimitArguments) -> Engine {
 impl Session {
     /// Makes an instance of each module, in order.
     pub fn new(engine: &Engine, modules: Vec<(String, Module)>, limits: &LimitArguments) -> Result<Self> {
+        Self::with_linker(engine, modules, limits, &vmfb::linker()?)
+    }
+
+    /// Makes an instance of each module, in order, which may import what the linker has.
+    pub fn with_linker(engine: &Engine, modules: Vec<(String, Module)>, limits: &LimitArguments, linker: &Linker) -> Result<Self> {
         let mut store = Store::new(engine, ());
         if let Some(fuel) = limits.fuel {
             store.set_fuel(fuel);
@@ -76,7 +81,6 @@ impl Session {
         if let Some(timeout) = limits.timeout {
             store.set_deadline(Instant::now().checked_add(timeout));
         }
-        let linker = vmfb::linker()?;
         let mut instances = Vec::new();
         for (path, module) in modules {
             let instance = linker.instantiate(&mut store, &module).map_err(|error| with_start_help(error.into(), &module, &path))?;

@@ -84,7 +84,11 @@ fn limits_end_a_program() {
     let trouble = folder.write("trouble.vmfb", programs::trouble());
     insta::assert_snapshot!("out_of_fuel", folder.show(&vm_run(&[&trouble, "--function=forever", "--fuel=1000000"])));
     let start = Instant::now();
-    insta::assert_snapshot!("out_of_time", folder.show(&vm_run(&[&trouble, "--function=forever", "--timeout=0.2"])));
+    // Where in the loop it was is a matter of luck.
+    let text = vm_run(&[&trouble, "--function=forever", "--timeout=0.2"]).to_string();
+    for wanted in ["exit code 1", "DEADLINE_EXCEEDED", "trouble.forever", "--timeout"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
     assert!(start.elapsed() < Duration::from_secs(20));
     insta::assert_snapshot!("division_by_zero", folder.show(&vm_run(&[&trouble, "--function=divide", "--input=1", "--input=0"])));
     let text = vm_run(&[MUL, "--max-memory=1MiB", ONES, "--input=1000000xf32=1"]).to_string();

@@ -155,3 +155,18 @@ fn verbose_runs_tell_what_happens() {
     }
     assert!(vm_run(&["samples/hello/mul_vmvx.vmfb", "--input=auto"]).stderr.is_empty());
 }
+
+#[cfg(unix)]
+#[test]
+fn output_that_nobody_reads_is_no_news() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vm-dump"))
+        .arg("samples/digits/digits.vmfb")
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap(), "");
+}
