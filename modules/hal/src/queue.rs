@@ -48,7 +48,9 @@ impl State {
         self.settle(meter)?;
         let outcome = match wait.map_or(FenceStatus::Reached, Fence::status) {
             FenceStatus::Reached => {
+                let mut unsignalled = Unsignalled(signal.cloned());
                 let outcome = work.run(self.device.engine.worker_threads(), meter);
+                unsignalled.0 = None;
                 drop(work);
                 outcome
             }
@@ -76,7 +78,7 @@ impl State {
         }
         let deferred = Deferred {
             work,
-            signal: signal.cloned(),
+            signal: Unsignalled(signal.cloned()),
             tab: self.tab.clone(),
             concurrency: self.device.engine.worker_threads(),
             meter: meter.with_tank(meter.fuel().unwrap_or(0)),
@@ -116,7 +118,7 @@ impl Work {
 /// A submission that waits.
 struct Deferred {
     work: Work,
-    signal: Option<Fence>,
+    signal: Unsignalled,
     tab: Arc<Tab>,
     concurrency: usize,
     meter: Meter,
@@ -132,7 +134,7 @@ impl Deferred {
         };
         // Memory is returned before anybody who waits goes on.
         self.work = Work::Nothing;
-        match (self.signal.take(), outcome) {
+        match (self.signal.0.take(), outcome) {
             (Some(signal), Ok(())) => signal.signal(),
             (Some(signal), Err(error)) => signal.fail(error),
             (None, Ok(())) => {}
@@ -158,10 +160,12 @@ impl Deferred {
     }
 }
 
-impl Drop for Deferred {
-    /// If a kernel panicked, the fence has not been signalled.
+/// The fence of work that is not done. If a kernel panics, nobody else is left to tell.
+struct Unsignalled(Option<Fence>);
+
+impl Drop for Unsignalled {
     fn drop(&mut self) {
-        if let Some(signal) = self.signal.take() {
+        if let Some(signal) = self.0.take() {
             signal.fail(Error::internal("queued work ended in a panic"));
         }
     }

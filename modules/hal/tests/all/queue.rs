@@ -1,7 +1,6 @@
 //! Submissions: order, fences, failures, memory, limits.
 
 use crate::support::{ADD, FAIL, LOG, Program, SPEND, buffer, bytes_of, fence, handle, null, number, status, text, words, words_of};
-use std::sync::Arc;
 use vmfb_hal::{Fence, FenceStatus, HalBuffer, MemoryType, Usage};
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Buffer, Config, Error, FuelMetering, Interruption, Origin, Ref, Status, Value};
@@ -480,15 +479,25 @@ fn executables_are_loaded_by_format() {
 fn a_panicking_kernel_fails_its_fence() {
     let mut program = Program::new();
     let (start, end) = (Fence::new(), Fence::new());
-    let commands = program.command_buffer(1);
-    // The kernel has no constant to add.
-    let data = || (0, words(&[1]), 0, -1);
-    program.dispatch(&commands, ADD, &[], &[data(), data(), data()]).unwrap();
-    program.dispatch(&commands, LOG, &[], &[]).unwrap();
-    program.finish(&commands);
+    let panicking = |program: &mut Program| {
+        let commands = program.command_buffer(1);
+        // The kernel has no constant to add.
+        let data = || (0, words(&[1]), 0, -1);
+        program.dispatch(&commands, ADD, &[], &[data(), data(), data()]).unwrap();
+        program.dispatch(&commands, LOG, &[], &[]).unwrap();
+        program.finish(&commands);
+        commands
+    };
+    let commands = panicking(&mut program);
     program.execute(&commands, fence(&start), fence(&end)).unwrap();
     let signaller = start.clone();
     assert!(std::thread::spawn(move || signaller.signal()).join().is_err());
     assert_eq!(failure(&end).status(), Status::Internal);
-    drop(Arc::new(start));
+
+    let at_once = Fence::new();
+    let signal = at_once.clone();
+    let commands = panicking(&mut program);
+    let thread = std::thread::spawn(move || program.execute(&commands, null(), fence(&signal)));
+    assert!(thread.join().is_err());
+    assert_eq!(failure(&at_once).status(), Status::Internal);
 }
