@@ -6,7 +6,6 @@ use std::fmt;
 use std::fs::File;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A range of reference-counted bytes. Clones refer to the same bytes.
 ///
@@ -25,7 +24,7 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 macro_rules! element_access {
-    ($load:ident, $load_element:ident, $store:ident, $store_element:ident, $integer:ty, $atomic:ty) => {
+    ($load:ident, $load_element:ident, $store:ident, $store_element:ident, $integer:ty, $read:ident, $write:ident) => {
         #[doc = concat!("Reads one `", stringify!($integer), "` at a byte offset; `None` when it does not lie in the span.")]
         #[inline]
         pub fn $load(&self, offset: usize) -> Option<$integer> {
@@ -33,26 +32,19 @@ macro_rules! element_access {
             if SIZE > self.length || offset > self.length - SIZE {
                 return None;
             }
-            // SAFETY: `SIZE` bytes from `offset` lie in the span.
-            let address = unsafe { self.base.as_ptr().add(offset) };
-            if address.addr() % align_of::<$atomic>() == 0 {
-                // SAFETY: in bounds and aligned; the storage is alive, and every access to it is atomic.
-                Some(<$integer>::from_le(unsafe { <$atomic>::from_ptr(address.cast()) }.load(Ordering::Relaxed)))
-            } else {
-                let mut bytes = [0; SIZE];
-                // SAFETY: `SIZE` bytes from `address` lie in the span.
-                unsafe { bulk::read_bytes(address, &mut bytes) };
-                Some(<$integer>::from_le_bytes(bytes))
-            }
+            // SAFETY: `SIZE` bytes from `offset` lie in the span, and the storage is alive.
+            Some(<$integer>::from_le(unsafe { bulk::$read(self.base.as_ptr().add(offset)) }))
         }
 
         #[doc = concat!("Reads the `", stringify!($integer), "` with this index, as in an array from the start of the span.")]
         #[inline]
         pub fn $load_element(&self, index: u64) -> Option<$integer> {
-            if index >= (self.length / size_of::<$integer>()) as u64 {
+            const SIZE: usize = size_of::<$integer>();
+            if index >= (self.length / SIZE) as u64 {
                 return None;
             }
-            self.$load(index as usize * size_of::<$integer>())
+            // SAFETY: `index + 1` elements lie in the span, and the storage is alive.
+            Some(<$integer>::from_le(unsafe { bulk::$read(self.base.as_ptr().add(index as usize * SIZE)) }))
         }
 
         #[doc = concat!("Writes one `", stringify!($integer), "` at a byte offset.")]
@@ -65,28 +57,24 @@ macro_rules! element_access {
             if SIZE > self.length || offset > self.length - SIZE {
                 return Err(self.out_of_range(offset as u64, SIZE as u64));
             }
-            // SAFETY: `SIZE` bytes from `offset` lie in the span.
-            let address = unsafe { self.base.as_ptr().add(offset) };
-            if address.addr() % align_of::<$atomic>() == 0 {
-                // SAFETY: in bounds and aligned; the storage is writable (checked), and every access to it is atomic.
-                unsafe { <$atomic>::from_ptr(address.cast()) }.store(value.to_le(), Ordering::Relaxed);
-            } else {
-                // SAFETY: `SIZE` writable bytes from `address` lie in the span.
-                unsafe { bulk::write_bytes(address, &value.to_le_bytes()) };
-            }
+            // SAFETY: `SIZE` bytes from `offset` lie in the span, the storage is alive, and it is writable (checked).
+            unsafe { bulk::$write(self.base.as_ptr().add(offset), value.to_le()) };
             Ok(())
         }
 
         #[doc = concat!("Writes the `", stringify!($integer), "` with this index, as in an array from the start of the span.")]
         #[inline]
         pub fn $store_element(&self, index: u64, value: $integer) -> Result<()> {
-            if index >= (self.length / size_of::<$integer>()) as u64 {
-                if !self.writable {
-                    return Err(Error::ReadOnly);
-                }
-                return Err(self.out_of_range(index.saturating_mul(size_of::<$integer>() as u64), size_of::<$integer>() as u64));
+            const SIZE: usize = size_of::<$integer>();
+            if !self.writable {
+                return Err(Error::ReadOnly);
             }
-            self.$store(index as usize * size_of::<$integer>(), value)
+            if index >= (self.length / SIZE) as u64 {
+                return Err(self.out_of_range(index.saturating_mul(SIZE as u64), SIZE as u64));
+            }
+            // SAFETY: `index + 1` elements lie in the span, the storage is alive, and it is writable (checked).
+            unsafe { bulk::$write(self.base.as_ptr().add(index as usize * SIZE), value.to_le()) };
+            Ok(())
         }
     };
 }
@@ -189,10 +177,10 @@ impl Span {
         self.storage.constant_bytes()?.get(self.storage_offset()..)?.get(..self.length)
     }
 
-    element_access!(load_u8, load_element_u8, store_u8, store_element_u8, u8, AtomicU8);
-    element_access!(load_u16, load_element_u16, store_u16, store_element_u16, u16, AtomicU16);
-    element_access!(load_u32, load_element_u32, store_u32, store_element_u32, u32, AtomicU32);
-    element_access!(load_u64, load_element_u64, store_u64, store_element_u64, u64, AtomicU64);
+    element_access!(load_u8, load_element_u8, store_u8, store_element_u8, u8, load_1, store_1);
+    element_access!(load_u16, load_element_u16, store_u16, store_element_u16, u16, load_2, store_2);
+    element_access!(load_u32, load_element_u32, store_u32, store_element_u32, u32, load_4, store_4);
+    element_access!(load_u64, load_element_u64, store_u64, store_element_u64, u64, load_8, store_8);
 
     /// Copies bytes of the span into `target`.
     pub fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {

@@ -1,8 +1,8 @@
-//! The internal form of a function: 16-byte ops without ages, targets resolved, lists in side tables.
+//! Internal ops: 16 bytes each, without ages, with targets resolved.
 
+use crate::access_ops::for_each_access_op;
+use crate::interpreter::ThreadedOp;
 use crate::value_ops::for_each_value_op;
-use vmfb_bytecode::calling_convention::Kind;
-use vmfb_bytecode::isa::Register;
 
 /// One internal op: an opcode, up to five register operands, one immediate. What they mean is said at [`Code`].
 #[derive(Clone, Copy, Debug)]
@@ -22,21 +22,83 @@ const _: () = assert!(size_of::<Inst>() == 16);
 /// Set in a ref operand that gives its reference away.
 pub(crate) const MOVE: u16 = 0x4000;
 
+impl Inst {
+    /// An op with operands `a` to `e` and the immediate.
+    pub(crate) const fn new(code: Code, [a, b, c, d, e]: [u16; 5], imm: u32) -> Self {
+        Self { code, a, b, c, d, e, imm }
+    }
+
+    /// How far a branch goes, in ops from itself.
+    #[inline(always)]
+    pub(crate) const fn distance(&self) -> isize {
+        distance(self.imm)
+    }
+}
+
+/// A distance as branches and branch tables have it: in bytes, so that going there takes no multiplication.
+pub(crate) const fn encode_distance(ops: isize) -> u32 {
+    (ops * size_of::<ThreadedOp>() as isize) as u32
+}
+
+/// The distance in ops that is encoded.
+#[inline(always)]
+pub(crate) const fn distance(encoded: u32) -> isize {
+    encoded.cast_signed() as isize / size_of::<ThreadedOp>() as isize
+}
+
 macro_rules! define_code {
     (
+        load { $($load:ident $load_sum:ident $load_sum3:ident $load_fma:ident $load_fma_sum:ident $load_and:ident
+            = $load_method:ident -> $load_type:ty = $load_by:expr;)* }
+        store { $($store:ident $store_sum:ident $store_sum3:ident $store_fma:ident $store_fma_sum:ident $store_and:ident
+            = $store_method:ident <- $store_type:ty = $store_by:expr;)* }
         unary { $($unary:ident { $($unary_rest:tt)* } -> $unary_type:ty = $unary_body:expr;)* }
         binary { $($binary:ident { $($binary_rest:tt)* } -> $binary_type:ty = $binary_body:expr;)* }
         ternary { $($ternary:ident { $($ternary_rest:tt)* } -> $ternary_type:ty = $ternary_body:expr;)* }
         fallible { $($fallible:ident { $($fallible_rest:tt)* } -> $fallible_type:ty = $fallible_body:expr;)* }
-        compare { $($compare:ident branch $branch:ident { $($compare_rest:tt)* } = $compare_body:expr;)* }
+        compare { $($compare:ident branch $branch:ident unless $unless:ident { $($compare_rest:tt)* } = $compare_body:expr;)* }
     ) => {
         /// Internal opcodes. Unless said otherwise `a` is the result and `b`, `c`, `d` are the operands in order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub(crate) enum Code {
             $($unary,)* $($binary,)* $($ternary,)* $($fallible,)* $($compare,)*
-            /// `a` = compare `b` with `c`; if true go to `imm`.
+            /// Compares `b` with `c`; if it holds goes on at the distance `imm`.
             $($branch,)*
+            /// As above, if it does not hold.
+            $($unless,)*
+            /// Value `a` = element of buffer `b` with the index in pair `c`.
+            $($load,)*
+            /// As above, with the index pair `e` = pair `c` + pair `d`.
+            $($load_sum,)*
+            /// As above, with the index pair `imm` = pair `c` + pair `d` + pair `e`.
+            $($load_sum3,)*
+            /// As above, with the index pair `imm` = pair `c` * pair `d` + pair `e`.
+            $($load_fma,)*
+            /// As above, with the index pair `imm` (low half) = pair `c` * pair `d` + pair `e` + pair `imm` (high half).
+            $($load_fma_sum,)*
+            /// As above, with the index pair `e` = pair `c` and pair `d`.
+            $($load_and,)*
+            /// Element of buffer `b` with the index in pair `c` = value `a`.
+            $($store,)*
+            /// With an index as loads have it.
+            $($store_sum,)*
+            /// With an index as loads have it.
+            $($store_sum3,)*
+            /// With an index as loads have it.
+            $($store_fma,)*
+            /// With an index as loads have it.
+            $($store_fma_sum,)*
+            /// With an index as loads have it.
+            $($store_and,)*
+            /// Value `imm` = element of buffer `b` with the index in pair `c`; value `a` = that + value `d`; the element = value `a`.
+            UpdateAddI32,
+            /// As above.
+            UpdateAddF32,
+            /// As above, with value `d` * value `e` + the element.
+            UpdateFmaI32,
+            /// As above.
+            UpdateFmaF32,
             /// Takes `imm` units of fuel for the block that follows.
             Fuel,
             /// Looks whether somebody ended the computation.
@@ -125,21 +187,41 @@ macro_rules! define_code {
             CmpNzRef,
             /// Releases ref `a`.
             DiscardRef,
-            /// Goes to `imm`.
+            /// Releases all refs of the frame.
+            ReleaseRefs,
+            /// Goes on at the distance `imm`.
             Br,
-            /// Goes to `imm` if value `a` is not 0.
+            /// As above, if value `b` is not 0.
             BrIf,
-            /// Goes to the target in list `imm` at the index in value `a`; its last entry is the default.
+            /// As above, if value `b` is 0.
+            BrUnless,
+            /// As above, if pair `b` is not 0.
+            BrIf64,
+            /// As above, if pair `b` is 0.
+            BrUnless64,
+            /// Adds value `b` to value `a`; goes on at the distance `imm` if the sum is less than value `c`, signed.
+            AddBrLtI32S,
+            /// As above, with pairs.
+            AddBrLtI64S,
+            /// Goes on at the distance in list `imm` at the index in value `a`; its last entry is the default.
             BrTable,
-            /// Suspends, then goes to `imm`.
+            /// Suspends, then goes on at the distance `imm`.
             Yield,
-            /// Calls what call site `imm` says.
-            CallInternal,
-            /// As above, an import.
+            /// Calls what call site `imm` says; values stand in the callee's registers already, a single result goes to `a`.
+            Call,
+            /// As above, with refs among arguments or results, or with several results.
+            CallGeneral,
+            /// Calls the import that call site `imm` says.
             CallImport,
             /// Returns the registers in list `imm`.
             Return,
-            /// Fails with the code in value `a` and message `imm`; goes on if the code is 0.
+            /// As above: none, from a frame without refs.
+            Return0,
+            /// As above: value `a` alone, from a frame without refs.
+            Return32,
+            /// As above, a pair.
+            Return64,
+            /// Fails with the code in value `a` and message `imm`.
             Fail,
             /// Value `a` = import `imm` is linked.
             ImportResolved,
@@ -157,73 +239,75 @@ macro_rules! define_code {
             BufferFill,
             /// Pair `a` = hash of buffer `b` from pair `c`, length in pair `d`.
             BufferHash,
-            /// Value `a` = element of buffer `b` with the index in pair `c`.
-            BufferLoadI8U,
-            /// As above.
-            BufferLoadI8S,
-            /// As above.
-            BufferLoadI16U,
-            /// As above.
-            BufferLoadI16S,
-            /// As above.
-            BufferLoad32,
-            /// As above.
-            BufferLoad64,
-            /// Element of buffer `b` with the index in pair `c` = value `a`.
-            BufferStore8,
-            /// As above.
-            BufferStore16,
-            /// As above.
-            BufferStore32,
-            /// As above.
-            BufferStore64,
+            /// Notes how deep the processor's stack is, for the self-test.
+            Probe,
+        }
+
+        impl Code {
+            /// The opcode that compares and branches in one, if the compare holds.
+            pub(crate) const fn branch(self) -> Option<Self> {
+                match self {
+                    $(Self::$compare => Some(Self::$branch),)*
+                    _ => None,
+                }
+            }
+
+            /// The conditional branch that is taken when this one is not.
+            pub(crate) const fn negated(self) -> Option<Self> {
+                match self {
+                    $(Self::$branch => Some(Self::$unless),)*
+                    $(Self::$unless => Some(Self::$branch),)*
+                    Self::BrIf => Some(Self::BrUnless),
+                    Self::BrUnless => Some(Self::BrIf),
+                    Self::BrIf64 => Some(Self::BrUnless64),
+                    Self::BrUnless64 => Some(Self::BrIf64),
+                    _ => None,
+                }
+            }
+
+            /// The forms of an access to an element that compute its index.
+            pub(crate) const fn index_forms(self) -> Option<IndexForms> {
+                match self {
+                    $(Self::$load => Some(IndexForms {
+                        sum: Self::$load_sum,
+                        sum3: Self::$load_sum3,
+                        fma: Self::$load_fma,
+                        fma_sum: Self::$load_fma_sum,
+                        and: Self::$load_and,
+                    }),)*
+                    $(Self::$store => Some(IndexForms {
+                        sum: Self::$store_sum,
+                        sum3: Self::$store_sum3,
+                        fma: Self::$store_fma,
+                        fma_sum: Self::$store_fma_sum,
+                        and: Self::$store_and,
+                    }),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
 
-for_each_value_op!(define_code);
-
-/// A translated function.
-#[derive(Debug)]
-pub(crate) struct Body {
-    /// The ops. The last one never falls through.
-    pub(crate) code: Box<[Inst]>,
-    /// Byte offset in the bytecode of each op, for error traces.
-    pub(crate) pcs: Box<[u32]>,
-    /// Register lists of switches and returns, branch tables.
-    pub(crate) lists: Box<[Box<[u32]>]>,
-    /// Messages of `fail`.
-    pub(crate) messages: Box<[Box<[u8]>]>,
-    /// Call sites.
-    pub(crate) calls: Box<[CallSite]>,
-    /// Value slots of a frame, rounded up to even so that pairs of the next frame stay even.
-    pub(crate) value_slots: usize,
-    /// Ref slots of a frame.
-    pub(crate) ref_slots: usize,
+macro_rules! define_with_accesses {
+    ($($accesses:tt)*) => {
+        for_each_value_op!(define_code $($accesses)*);
+    };
 }
 
-/// A call, with everything that is known of it before it happens.
-#[derive(Debug)]
-pub(crate) struct CallSite {
-    /// Ordinal of the import or of the function.
-    pub(crate) callee: u32,
-    /// The argument registers with their kinds, spans flattened.
-    pub(crate) arguments: Box<[(Kind, Register)]>,
-    /// Where internal calls put their arguments: the slot in the callee's frame, in the bank of the kind.
-    pub(crate) placement: Box<[u16]>,
-    /// Number of tuples of each span.
-    pub(crate) segments: Box<[u16]>,
-    /// The result registers with their kinds.
-    pub(crate) results: Box<[(Kind, Register)]>,
-    /// Whether MOVE bits of arguments are honoured.
-    pub(crate) moves: Moves,
+for_each_access_op!(define_with_accesses);
+
+impl Code {
+    /// How many opcodes there are.
+    pub(crate) const COUNT: usize = Self::Probe as usize + 1;
 }
 
-/// What MOVE bits mean in a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moves {
-    /// The reference is taken.
-    Honoured,
-    /// The bit is ignored: the reference is retained.
-    Ignored,
+/// The opcodes of one access with an index that is computed in various ways.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexForms {
+    pub(crate) sum: Code,
+    pub(crate) sum3: Code,
+    pub(crate) fma: Code,
+    pub(crate) fma_sum: Code,
+    pub(crate) and: Code,
 }

@@ -1,6 +1,7 @@
 //! Configuration that all modules and stores of one engine share.
 
 use crate::FuelMetering;
+use crate::interpreter::threaded_works;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +25,19 @@ pub enum Interruption {
     On,
 }
 
+/// How the interpreter goes from one op to the next. Programs behave the same in all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// The fastest way that works in this build: ops that jump to each other where the compiler has made jumps of calls in tail
+    /// position, which every new engine tests, else the portable way.
+    #[default]
+    Automatic,
+    /// One loop that looks at every op. It has no unsafe code.
+    Portable,
+    /// As portable, and one op for each instruction: nothing is fused or left out. What the others are tested against.
+    Reference,
+}
+
 /// Configuration of an [`Engine`].
 ///
 /// **Machine code inside executables is allowed by default**, because almost every compiled module contains some; it can do
@@ -37,6 +51,7 @@ pub struct Config {
     pub(crate) stack_bytes: usize,
     pub(crate) memory_limit: u64,
     pub(crate) worker_threads: usize,
+    pub(crate) dispatch: Dispatch,
 }
 
 impl Default for Config {
@@ -48,6 +63,7 @@ impl Default for Config {
             stack_bytes: 1 << 20,
             memory_limit: u64::MAX,
             worker_threads: 1,
+            dispatch: Dispatch::Automatic,
         }
     }
 }
@@ -93,6 +109,13 @@ impl Config {
         self
     }
 
+    /// How the interpreter goes from one op to the next.
+    #[must_use]
+    pub fn dispatch(mut self, dispatch: Dispatch) -> Self {
+        self.dispatch = dispatch;
+        self
+    }
+
     /// Threads that work on one dispatch, the calling one included; 1 creates none.
     #[must_use]
     pub fn worker_threads(mut self, threads: usize) -> Self {
@@ -108,6 +131,7 @@ pub struct Engine(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     config: Config,
+    threaded: bool,
     /// What others made for this engine, one of a type.
     shared: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
@@ -115,7 +139,9 @@ struct Inner {
 impl Engine {
     /// An engine with the given configuration.
     pub fn new(config: Config) -> Self {
-        Self(Arc::new(Inner { config, shared: Mutex::default() }))
+        let with = |config, threaded| Self(Arc::new(Inner { config, threaded, shared: Mutex::default() }));
+        let threaded = config.dispatch == Dispatch::Automatic && threaded_works(&with(Config::default(), false));
+        with(config, threaded)
     }
 
     /// Whether executables with machine code may be loaded.
@@ -126,6 +152,11 @@ impl Engine {
     /// Threads that work on one dispatch, the calling one included.
     pub fn worker_threads(&self) -> usize {
         self.0.config.worker_threads
+    }
+
+    /// Whether ops run in the threaded core rather than in the match loop.
+    pub(crate) fn is_threaded(&self) -> bool {
+        self.0.threaded
     }
 
     /// The configuration.

@@ -4,15 +4,26 @@
 //! register operands, constants, targets and ordinals are in range.
 
 mod calls;
+mod environment;
 mod execute;
-mod operands;
+mod self_test;
+mod steps;
+#[cfg_attr(
+    not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_endian = "little", not(miri))),
+    path = "interpreter/unthreaded.rs"
+)]
+mod threaded;
 
-use crate::code::{CallSite, Moves};
+pub(crate) use self_test::threaded_works;
+pub(crate) use threaded::ThreadedOp;
+
+use crate::body::{CallSite, Half, Moves};
 use crate::module::ModuleInner;
 use crate::native::{Context, Results, Wait};
 use crate::registry::{ErasedNative, NativeState};
 use crate::stack::{Frame, Stack, Values};
 use crate::{Error, FrameTrace, Ref, Result};
+use environment::Environment;
 use std::sync::Arc;
 use vmfb_bytecode::calling_convention::Kind;
 use vmfb_bytecode::isa::Register;
@@ -85,6 +96,10 @@ pub(crate) struct Scratch {
     pub(crate) results: Results,
     /// Counts down to the next look at the clock.
     polls: u32,
+    /// Which half of the op failed that ended the last run.
+    failed: Half,
+    /// What the self-test has seen.
+    depths: Vec<usize>,
 }
 
 /// Why a run ended without failing.
@@ -144,24 +159,9 @@ impl Machine<'_> {
     fn run_frames(&mut self, floor: usize) -> Result<Exit> {
         loop {
             let Some(frame) = self.stack.frames.last().copied() else { return Ok(Exit::Returned) };
-            let module = &*self.modules[frame.instance as usize];
-            let body = module.body(frame.function)?;
-            let mut environment = execute::Environment {
-                module,
-                body,
-                state: &mut self.instances[frame.instance as usize],
-                natives: self.natives,
-                context: self.context,
-                scratch: self.scratch,
-                refs: &mut self.stack.refs[frame.refs..frame.refs + body.ref_slots],
-            };
-            let values: &mut Values = Stack::window(&mut self.stack.values, frame.values);
-            let mut next = frame.next;
-            let action = environment.execute(values, &mut next);
-            if let Some(frame) = self.stack.frames.last_mut() {
-                frame.next = next;
-            }
-            match action? {
+            let action = if self.context.engine().is_threaded() { threaded::execute(self, frame, floor)? } else { self.execute(frame)? };
+            let Some(frame) = self.stack.frames.last().copied() else { return Ok(Exit::Returned) };
+            match action {
                 Action::Call(site) => self.call(frame, site)?,
                 Action::CallInstance { site, instance, function } => self.call_instance(frame, site, instance, function)?,
                 Action::Return(list) => {
@@ -173,6 +173,28 @@ impl Machine<'_> {
                 Action::Wait(wait) => return Ok(Exit::Waiting(wait)),
             }
         }
+    }
+
+    /// Runs the last frame by the match loop, until it calls, returns, suspends or fails.
+    fn execute(&mut self, frame: Frame) -> Result<Action> {
+        let module = &*self.modules[frame.instance as usize];
+        let body = module.body(frame.function)?;
+        let mut environment = Environment {
+            module,
+            body,
+            state: &mut self.instances[frame.instance as usize],
+            natives: self.natives,
+            context: self.context,
+            scratch: self.scratch,
+            refs: &mut self.stack.refs[frame.refs..frame.refs + body.ref_slots],
+        };
+        let values: &mut Values = Stack::window(&mut self.stack.values, frame.values);
+        let mut next = frame.next;
+        let action = environment.execute(values, &mut next);
+        if let Some(frame) = self.stack.frames.last_mut() {
+            frame.next = next;
+        }
+        action
     }
 
     /// Pushes the frame of an internal call and moves the arguments into it.
@@ -271,21 +293,21 @@ impl Machine<'_> {
     fn unwind(&mut self, mut error: Error, floor: usize) -> Error {
         const MOST: usize = 64;
         let mut traced = 0;
+        let mut half = std::mem::take(&mut self.scratch.failed);
         while self.stack.frames.len() > floor {
             let Some(frame) = self.stack.pop() else { break };
             traced += 1;
             if traced <= MOST {
-                error = error.frame(self.trace(frame));
+                error = error.frame(self.trace(frame, std::mem::take(&mut half)));
             }
         }
         error
     }
 
-    fn trace(&self, frame: Frame) -> FrameTrace {
+    fn trace(&self, frame: Frame, half: Half) -> FrameTrace {
         let module = &self.modules[frame.instance as usize];
         let definition = module.verified.definition();
-        let pcs = module.body(frame.function).map(|body| &body.pcs[..]).unwrap_or_default();
-        let pc = pcs.get(frame.next.saturating_sub(1)).copied().unwrap_or_default();
+        let pc = module.body(frame.function).map(|body| body.pc(frame.next.saturating_sub(1), half)).unwrap_or_default();
         FrameTrace {
             module: definition.name.clone(),
             function: frame.function,
@@ -301,7 +323,7 @@ impl Machine<'_> {
 fn call_site(modules: &[Arc<ModuleInner>], frame: Frame) -> Option<&CallSite> {
     let body = modules.get(frame.instance as usize)?.body(frame.function).ok()?;
     let call = body.code.get(frame.next.checked_sub(1)?)?;
-    body.calls.get(call.imm as usize)
+    body.calls.get(call.inst.imm as usize)
 }
 
 /// Reads a ref register, or takes it and leaves null.

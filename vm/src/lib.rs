@@ -1,11 +1,14 @@
 //! Checked module to running program: translation, interpreter, values, linking and the embedding API.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod abi;
+mod access_ops;
+mod body;
 mod buffer;
 mod code;
 mod engine;
 mod error;
+mod fault;
 mod func;
 mod host;
 mod interpreter;
@@ -16,6 +19,7 @@ mod meter;
 mod module;
 mod native;
 mod reference;
+mod registers;
 mod registry;
 mod siphash;
 mod stack;
@@ -27,7 +31,7 @@ mod value;
 mod value_ops;
 
 pub use buffer::{Buffer, Origin};
-pub use engine::{Config, Engine, Interruption, NativeCode};
+pub use engine::{Config, Dispatch, Engine, Interruption, NativeCode};
 pub use error::{Error, FrameTrace, Result, ResultExt};
 pub use func::{Func, Instance, Invocation};
 pub use host::{Caller, HostResults, IntoHostFunction};

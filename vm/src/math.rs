@@ -1,6 +1,6 @@
 //! Arithmetic whose edge cases need words.
 
-use crate::{Error, Result};
+use crate::fault::{Fault, Quick};
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
@@ -19,33 +19,23 @@ pub(crate) fn round_to_u64(value: f64) -> u64 {
 macro_rules! signed_division {
     ($div:ident, $rem:ident, $integer:ty) => {
         /// Truncating division; the two divisions without a result are errors.
-        pub(crate) fn $div(a: $integer, b: $integer) -> Result<$integer> {
+        pub(crate) fn $div(a: $integer, b: $integer) -> Quick<$integer> {
             match a.checked_div(b) {
                 Some(quotient) => Ok(quotient),
-                None if b == 0 => Err(division_by_zero()),
-                None => Err(division_overflow(a.into())),
+                None if b == 0 => Err(Fault::DivisionByZero),
+                None => Err(Fault::DivisionOverflow(a.into())),
             }
         }
 
         /// Remainder with the sign of the dividend; MIN % -1 is 0.
-        pub(crate) fn $rem(a: $integer, b: $integer) -> Result<$integer> {
-            if b == 0 { Err(division_by_zero()) } else { Ok(a.wrapping_rem(b)) }
+        pub(crate) fn $rem(a: $integer, b: $integer) -> Quick<$integer> {
+            if b == 0 { Err(Fault::DivisionByZero) } else { Ok(a.wrapping_rem(b)) }
         }
     };
 }
 
 signed_division!(div_i32, rem_i32, i32);
 signed_division!(div_i64, rem_i64, i64);
-
-#[cold]
-pub(crate) fn division_by_zero() -> Error {
-    Error::invalid("integer division by zero")
-}
-
-#[cold]
-fn division_overflow(dividend: i64) -> Error {
-    Error::invalid(format!("integer division overflow: {dividend} / -1"))
-}
 
 macro_rules! integer_power {
     ($name:ident, $float:ty) => {

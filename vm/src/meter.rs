@@ -110,6 +110,16 @@ impl Meter {
         }
     }
 
+    /// Takes fuel for ops of a program; false when there is not enough.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, units: u64) -> bool {
+        let left = self.fuel.checked_sub(units);
+        if self.metering == FuelMetering::On {
+            self.fuel = left.unwrap_or(self.fuel);
+        }
+        left.is_some() || self.metering == FuelMetering::Off
+    }
+
     /// Takes fuel for a bulk operation: one unit per 64 bytes.
     #[inline]
     pub fn charge_bytes(&mut self, bytes: u64) -> Result<()> {

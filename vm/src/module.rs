@@ -1,6 +1,6 @@
 //! Modules: verified, translated function by function when first called, shared by threads.
 
-use crate::code::Body;
+use crate::body::Body;
 use crate::translate::translate;
 use crate::types::{ElementKind, RefType};
 use crate::{Buffer, Engine, Error, Origin, Result, ResultExt};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use vmfb_bytecode::archive::Archive;
 use vmfb_bytecode::calling_convention::CallingConvention;
-use vmfb_bytecode::definition::{Attribute, ModuleDef};
+use vmfb_bytecode::definition::{Attribute, BytecodeVersion, ModuleDef};
 use vmfb_bytecode::types::TypeDef;
 use vmfb_bytecode::verify::{VerifiedModule, verify};
 use vmfb_memory::{MemoryAccount, Span};
@@ -155,13 +155,34 @@ impl ModuleInner {
         Ok(Self { engine: engine.clone(), verified, ref_types: ref_types.into(), element_kinds: element_kinds.into(), rodata, bodies })
     }
 
+    /// A module that has nothing but translated functions.
+    pub(crate) fn of_bodies(engine: &Engine, bodies: Vec<Body>) -> Result<Self> {
+        let definition = vmfb_bytecode::assemble::empty_module("self-test", BytecodeVersion::V17);
+        let verified = verify(definition)?;
+        let bodies = bodies.into_iter().map(OnceLock::from).collect();
+        Ok(Self {
+            engine: engine.clone(),
+            verified,
+            ref_types: Box::default(),
+            element_kinds: Box::default(),
+            rodata: Box::default(),
+            bodies,
+        })
+    }
+
     /// The translated function; translated now if this is its first use. The ordinal comes from verified bytecode or an export.
     #[inline]
     pub(crate) fn body(&self, function: u32) -> Result<&Body> {
-        match self.bodies.get(function as usize).and_then(OnceLock::get) {
+        match self.translated(function) {
             Some(body) => Ok(body),
             None => self.translate(function),
         }
+    }
+
+    /// The translated function, if it was used before.
+    #[inline]
+    pub(crate) fn translated(&self, function: u32) -> Option<&Body> {
+        self.bodies.get(function as usize)?.get()
     }
 
     #[cold]

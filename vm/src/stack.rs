@@ -1,6 +1,6 @@
 //! The VM stack: register windows of all frames of one invocation, and the frames themselves.
 
-use crate::code::Body;
+use crate::body::Body;
 use crate::{Error, Ref, Result};
 
 /// Values that a frame can address: every 16-bit ordinal, and the high half of the last pair. A window of this size needs no
@@ -44,7 +44,7 @@ impl Stack {
         Self { values: vec![0; WINDOW], refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit }
     }
 
-    /// Makes room for a frame of a function and enters it: all registers zero or null.
+    /// Makes room for a frame of a function and enters it: refs are null, and zero what may be read before it is written.
     #[inline]
     pub(crate) fn push(&mut self, instance: u32, function: u32, body: &Body) -> Result<()> {
         let (values, refs) = self.top;
@@ -56,10 +56,40 @@ impl Stack {
         if self.values.len() < top.0 + WINDOW || self.refs.len() < top.1 {
             self.grow(top)?;
         }
-        self.values[values..top.0].fill(0);
+        for range in &body.zeroed {
+            self.values[values + range.start..values + range.end].fill(0);
+        }
         self.frames.push(Frame { instance, function, next: 0, values, refs });
         self.top = top;
         Ok(())
+    }
+
+    /// As [`Stack::push`], and notes where the caller goes on; but only if nothing has to grow and no limit is met.
+    #[inline(always)]
+    pub(crate) fn push_at_hand(&mut self, instance: u32, function: u32, body: &Body, next: usize) -> Option<Frame> {
+        let (values, refs) = self.top;
+        let top = (values + body.value_slots, refs + body.ref_slots);
+        let bytes = top.0 * size_of::<u32>() + top.1 * size_of::<Ref>() + (self.frames.len() + 1) * size_of::<Frame>();
+        let fits = bytes <= self.limit && self.values.len() >= top.0 + WINDOW && self.refs.len() >= top.1;
+        if !fits || self.frames.len() == self.frames.capacity() {
+            return None;
+        }
+        for range in &body.zeroed {
+            self.values[values + range.start..values + range.end].fill(0);
+        }
+        self.frames.last_mut()?.next = next;
+        let frame = Frame { instance, function, next: 0, values, refs };
+        self.frames.push(frame);
+        self.top = top;
+        Some(frame)
+    }
+
+    /// Leaves the last frame, all of whose refs are null.
+    #[inline(always)]
+    pub(crate) fn pop_without_refs(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            self.top = (frame.values, frame.refs);
+        }
     }
 
     /// Leaves the last frame and releases its references.

@@ -5,10 +5,12 @@
 
 /// Hands the table to a macro. A row is `Name { operand: type, … } -> type = function;`; names and operands are those of
 /// [`vmfb_bytecode::isa::Op`]. The sections are: `unary`, `binary`, `ternary` (total functions), `fallible` (binary, may fail) and
-/// `compare` (binary, with the name of the fused compare-and-branch opcode).
+/// `compare` (binary, with the names of the opcodes that branch if it holds and if it does not). Tokens behind the consumer's name
+/// go in front of the table.
 macro_rules! for_each_value_op {
-    ($consumer:ident) => {
+    ($consumer:ident $($extra:tt)*) => {
         $consumer! {
+        $($extra)*
         unary {
             NotI32 { a: u32 } -> u32 = |a: u32| !a;
             NotI64 { a: u64 } -> u64 = |a: u64| !a;
@@ -156,31 +158,31 @@ macro_rules! for_each_value_op {
         }
         fallible {
             DivI32S { a: i32, b: i32 } -> i32 = math::div_i32;
-            DivI32U { a: u32, b: u32 } -> u32 = |a: u32, b: u32| a.checked_div(b).ok_or_else(math::division_by_zero);
+            DivI32U { a: u32, b: u32 } -> u32 = |a: u32, b: u32| a.checked_div(b).ok_or(Fault::DivisionByZero);
             RemI32S { a: i32, b: i32 } -> i32 = math::rem_i32;
-            RemI32U { a: u32, b: u32 } -> u32 = |a: u32, b: u32| a.checked_rem(b).ok_or_else(math::division_by_zero);
+            RemI32U { a: u32, b: u32 } -> u32 = |a: u32, b: u32| a.checked_rem(b).ok_or(Fault::DivisionByZero);
             DivI64S { a: i64, b: i64 } -> i64 = math::div_i64;
-            DivI64U { a: u64, b: u64 } -> u64 = |a: u64, b: u64| a.checked_div(b).ok_or_else(math::division_by_zero);
+            DivI64U { a: u64, b: u64 } -> u64 = |a: u64, b: u64| a.checked_div(b).ok_or(Fault::DivisionByZero);
             RemI64S { a: i64, b: i64 } -> i64 = math::rem_i64;
-            RemI64U { a: u64, b: u64 } -> u64 = |a: u64, b: u64| a.checked_rem(b).ok_or_else(math::division_by_zero);
+            RemI64U { a: u64, b: u64 } -> u64 = |a: u64, b: u64| a.checked_rem(b).ok_or(Fault::DivisionByZero);
         }
         compare {
-            CmpEqI32 branch BrEqI32 { a: u32, b: u32 } = |a, b| a == b;
-            CmpNeI32 branch BrNeI32 { a: u32, b: u32 } = |a, b| a != b;
-            CmpLtI32S branch BrLtI32S { a: i32, b: i32 } = |a, b| a < b;
-            CmpLtI32U branch BrLtI32U { a: u32, b: u32 } = |a, b| a < b;
-            CmpEqI64 branch BrEqI64 { a: u64, b: u64 } = |a, b| a == b;
-            CmpNeI64 branch BrNeI64 { a: u64, b: u64 } = |a, b| a != b;
-            CmpLtI64S branch BrLtI64S { a: i64, b: i64 } = |a, b| a < b;
-            CmpLtI64U branch BrLtI64U { a: u64, b: u64 } = |a, b| a < b;
-            CmpEqF32O branch BrEqF32 { a: f32, b: f32 } = |a, b| a == b;
-            CmpNeF32O branch BrNeF32 { a: f32, b: f32 } = |a, b| a != b;
-            CmpLtF32O branch BrLtF32 { a: f32, b: f32 } = |a, b| a < b;
-            CmpLteF32O branch BrLteF32 { a: f32, b: f32 } = |a, b| a <= b;
-            CmpEqF64O branch BrEqF64 { a: f64, b: f64 } = |a, b| a == b;
-            CmpNeF64O branch BrNeF64 { a: f64, b: f64 } = |a, b| a != b;
-            CmpLtF64O branch BrLtF64 { a: f64, b: f64 } = |a, b| a < b;
-            CmpLteF64O branch BrLteF64 { a: f64, b: f64 } = |a, b| a <= b;
+            CmpEqI32 branch BrEqI32 unless BrNotEqI32 { a: u32, b: u32 } = |a, b| a == b;
+            CmpNeI32 branch BrNeI32 unless BrNotNeI32 { a: u32, b: u32 } = |a, b| a != b;
+            CmpLtI32S branch BrLtI32S unless BrNotLtI32S { a: i32, b: i32 } = |a, b| a < b;
+            CmpLtI32U branch BrLtI32U unless BrNotLtI32U { a: u32, b: u32 } = |a, b| a < b;
+            CmpEqI64 branch BrEqI64 unless BrNotEqI64 { a: u64, b: u64 } = |a, b| a == b;
+            CmpNeI64 branch BrNeI64 unless BrNotNeI64 { a: u64, b: u64 } = |a, b| a != b;
+            CmpLtI64S branch BrLtI64S unless BrNotLtI64S { a: i64, b: i64 } = |a, b| a < b;
+            CmpLtI64U branch BrLtI64U unless BrNotLtI64U { a: u64, b: u64 } = |a, b| a < b;
+            CmpEqF32O branch BrEqF32 unless BrNotEqF32 { a: f32, b: f32 } = |a, b| a == b;
+            CmpNeF32O branch BrNeF32 unless BrNotNeF32 { a: f32, b: f32 } = |a, b| a != b;
+            CmpLtF32O branch BrLtF32 unless BrNotLtF32 { a: f32, b: f32 } = |a, b| a < b;
+            CmpLteF32O branch BrLteF32 unless BrNotLteF32 { a: f32, b: f32 } = |a, b| a <= b;
+            CmpEqF64O branch BrEqF64 unless BrNotEqF64 { a: f64, b: f64 } = |a, b| a == b;
+            CmpNeF64O branch BrNeF64 unless BrNotNeF64 { a: f64, b: f64 } = |a, b| a != b;
+            CmpLtF64O branch BrLtF64 unless BrNotLtF64 { a: f64, b: f64 } = |a, b| a < b;
+            CmpLteF64O branch BrLteF64 unless BrNotLteF64 { a: f64, b: f64 } = |a, b| a <= b;
         }
         }
     };

@@ -1,6 +1,6 @@
-//! Bulk operations by relaxed atomic words, with bytes at the unaligned ends.
+//! Element access and bulk operations by relaxed atomics: words, and bytes at the unaligned ends.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 const WORD: usize = 8;
 
@@ -17,6 +17,46 @@ unsafe fn word<'a>(address: *mut u8) -> &'a AtomicU64 {
     // SAFETY: by the contract of this function.
     unsafe { AtomicU64::from_ptr(address.cast()) }
 }
+
+macro_rules! access {
+    ($load:ident, $store:ident, $integer:ty, $atomic:ty) => {
+        /// Reads an element, byte by byte if it is not aligned.
+        ///
+        /// # Safety
+        /// The bytes at `address` are live bytes of a storage.
+        #[inline(always)]
+        pub(crate) unsafe fn $load(address: *mut u8) -> $integer {
+            if address.addr().is_multiple_of(align_of::<$atomic>()) {
+                // SAFETY: by the contract of this function, and aligned.
+                return unsafe { <$atomic>::from_ptr(address.cast()) }.load(Relaxed);
+            }
+            let mut bytes = [0; size_of::<$integer>()];
+            // SAFETY: by the contract of this function.
+            unsafe { read_bytes(address, &mut bytes) };
+            <$integer>::from_ne_bytes(bytes)
+        }
+
+        /// Writes an element, byte by byte if it is not aligned.
+        ///
+        /// # Safety
+        /// The bytes at `address` are live, writable bytes of a storage.
+        #[inline(always)]
+        pub(crate) unsafe fn $store(address: *mut u8, value: $integer) {
+            if address.addr().is_multiple_of(align_of::<$atomic>()) {
+                // SAFETY: by the contract of this function, and aligned.
+                unsafe { <$atomic>::from_ptr(address.cast()) }.store(value, Relaxed);
+            } else {
+                // SAFETY: by the contract of this function.
+                unsafe { write_bytes(address, &value.to_ne_bytes()) };
+            }
+        }
+    };
+}
+
+access!(load_1, store_1, u8, AtomicU8);
+access!(load_2, store_2, u16, AtomicU16);
+access!(load_4, store_4, u32, AtomicU32);
+access!(load_8, store_8, u64, AtomicU64);
 
 /// Bytes up to the next multiple of 8, at most `length`.
 fn head(address: *mut u8, length: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Bulk operations on x86-64: string instructions and 16-byte vectors, written as inline assembly.
+//! Element access and bulk operations on x86-64: plain moves, string instructions and 16-byte vectors, written as inline assembly.
 //!
 //! Races with other threads are allowed on these bytes. That is why there are no calls of `memcpy` and its like here, for which a
 //! race would be undefined behaviour: to the compiler an assembly block is a run of accesses to single bytes, in some order.
@@ -24,20 +24,24 @@ const WIDE_ROUND: usize = 128;
 /// Defines an unaligned load and an unaligned store.
 macro_rules! access {
     ($load:ident, $store:ident, $type:ty, $class:ident, $load_text:literal, $store_text:literal) => {
+        /// Reads an element, aligned or not.
+        ///
         /// # Safety
         /// The bytes at `address` are live.
         #[inline(always)]
-        unsafe fn $load(address: *const u8) -> $type {
+        pub(crate) unsafe fn $load(address: *const u8) -> $type {
             let value: $type;
             // SAFETY: live bytes, by the contract of this function; nothing but the result changes.
             unsafe { asm!($load_text, value = out($class) value, at = in(reg) address, options(nostack, preserves_flags, readonly)) };
             value
         }
 
+        /// Writes an element, aligned or not.
+        ///
         /// # Safety
         /// The bytes at `address` are live and writable.
         #[inline(always)]
-        unsafe fn $store(address: *mut u8, value: $type) {
+        pub(crate) unsafe fn $store(address: *mut u8, value: $type) {
             // SAFETY: live and writable bytes, by the contract of this function; nothing else changes.
             unsafe { asm!($store_text, value = in($class) value, at = in(reg) address, options(nostack, preserves_flags)) };
         }

@@ -1,10 +1,11 @@
 //! Calls of native functions, ranges of buffers, ref globals.
 
-use super::execute::{Environment, wrong_type};
-use super::operands::RegisterValue;
+use super::environment::{Environment, wrong_type};
 use super::read_ref;
-use crate::code::{CallSite, Code, Inst, MOVE, Moves};
+use crate::body::{CallSite, Moves};
+use crate::code::{Code, Inst, MOVE};
 use crate::native::Completion;
+use crate::registers::RegisterValue;
 use crate::registry::NativeArguments;
 use crate::stack::Values;
 use crate::{Buffer, Error, Origin, Result, ResultExt, siphash};

@@ -1,55 +1,75 @@
-//! One instruction to ops.
+//! Instructions to ops, one by one.
 
-use super::Lowering;
-use crate::FuelMetering;
-use crate::code::{Code, MOVE};
+use super::graph::{Block, Graph, Step};
+use crate::body::Moves;
+use crate::code::{Code, Inst, MOVE};
 use crate::value_ops::for_each_value_op;
-use smallvec::{SmallVec, smallvec};
-use vmfb_bytecode::isa::{Imm32, MoveList, Op, Pc, RefList, RefMove, RefRead, RegisterList, SegmentList, TypeOrdinal, X4};
+use vmfb_bytecode::isa::{Imm32, Op, RefList, RefMove, RefRead, TypeOrdinal, X4};
+use vmfb_bytecode::verify::VerifiedModule;
 
-/// The blocks that an instruction may go to.
-pub(super) fn targets_of(op: &Op<'_>) -> SmallVec<[Pc; 4]> {
-    match op {
-        Op::Br { to, .. } | Op::Yield { to, .. } | Op::Break { to, .. } | Op::CondBreak { to, .. } => smallvec![*to],
-        Op::CondBr { true_to, false_to, .. } => smallvec![*true_to, *false_to],
-        Op::BrTable { default_to, cases, .. } => cases.iter().map(|case| case.to).chain([*default_to]).collect(),
-        Op::CallYieldable { resume, .. } | Op::CallVariadicYieldable { resume, .. } => smallvec![*resume],
-        _ => SmallVec::new(),
-    }
+/// A function that is being lowered.
+pub(super) struct Lowering<'m> {
+    pub(super) module: &'m VerifiedModule,
+    pub(super) function: u32,
+    pub(super) pc: u32,
+    /// Whether MOVE bits of single operands mean something.
+    pub(super) moves: Moves,
+    pub(super) graph: Graph,
+    /// The block that ops are appended to.
+    pub(super) block: Block,
 }
 
-macro_rules! define_fused {
-    (
-        unary { $($unary:tt)* } binary { $($binary:tt)* } ternary { $($ternary:tt)* } fallible { $($fallible:tt)* }
-        compare { $($compare:ident branch $branch:ident { $($rest:tt)* } = $body:expr;)* }
-    ) => {
-        /// The opcode that compares and branches in one.
-        pub(super) fn fused(code: Code) -> Option<Code> {
-            match code {
-                $(Code::$compare => Some(Code::$branch),)*
-                _ => None,
-            }
+/// The ops of a function of a verified module, as blocks.
+pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Graph> {
+    let mut lowering = Lowering::new(module, function);
+    let mut blocks = module.block_starts(function).iter().copied().peekable();
+    let mut started = false;
+    for instruction in module.instructions(function) {
+        let instruction = instruction?;
+        if blocks.next_if_eq(&instruction.pc).is_some() {
+            lowering.start_block(instruction.pc, started);
+            started = true;
         }
-    };
+        lowering.pc = instruction.pc;
+        lowering.instruction(&instruction.op);
+    }
+    lowering.graph.blocks.push(lowering.block);
+    Ok(lowering.graph)
 }
-
-for_each_value_op!(define_fused);
 
 /// Two halves of a 32-bit number as operands.
 fn split(value: u32) -> [u16; 2] {
     [value as u16, (value >> 16) as u16]
 }
 
-impl Lowering<'_> {
-    /// Appends the ops of one instruction. `next_block` is where the block behind it starts.
-    pub(super) fn instruction(&mut self, op: &Op<'_>, next_block: Option<u32>) {
-        if let (FuelMetering::On, Some((_, count))) = (self.config.fuel, &mut self.fuel)
-            && !matches!(op, Op::Block {})
-        {
-            *count += 1;
+impl<'m> Lowering<'m> {
+    fn new(module: &'m VerifiedModule, function: u32) -> Self {
+        let moves = if module.version().honours_move() { Moves::Honoured } else { Moves::Ignored };
+        let info = module.functions().get(function as usize);
+        let graph = Graph {
+            results: info.map(|info| info.convention.results.clone()).unwrap_or_default(),
+            value_slots: info.map_or(0, |info| usize::from(info.value_registers).next_multiple_of(2)),
+            ref_slots: info.map_or(0, |info| usize::from(info.ref_registers)),
+            ..Graph::default()
+        };
+        Self { module, function, pc: 0, moves, graph, block: Block::new(0) }
+    }
+
+    /// Begins the next block; the one before it is done, if there was one.
+    fn start_block(&mut self, pc: u32, started: bool) {
+        let done = std::mem::replace(&mut self.block, Block::new(pc));
+        if started {
+            self.graph.blocks.push(done);
+        }
+    }
+
+    /// Appends the ops of one instruction.
+    fn instruction(&mut self, op: &Op<'_>) {
+        if !matches!(op, Op::Block {}) {
+            self.block.instructions += 1;
         }
         if !(self.value_op(op)
-            || self.branch_or_call(op, next_block)
+            || self.branch_or_call(op)
             || self.constant_or_global(op)
             || self.list(op)
             || self.reference(op)
@@ -68,7 +88,7 @@ impl Lowering<'_> {
                 binary { $($binary:ident { $ba:ident: $bt:ty, $bb:ident: $bu:ty } -> $br:ty = $bf:expr;)* }
                 ternary { $($ternary:ident { $ta:ident: $tt:ty, $tb:ident: $tu:ty, $tc:ident: $tv:ty } -> $tr:ty = $tf:expr;)* }
                 fallible { $($fallible:ident { $fa:ident: $ft:ty, $fb:ident: $fu:ty } -> $fr:ty = $ff:expr;)* }
-                compare { $($compare:ident branch $branch:ident { $ca:ident: $ct:ty, $cb:ident: $cu:ty } = $cf:expr;)* }
+                compare { $($compare:ident branch $branch:ident unless $unless:ident { $ca:ident: $ct:ty, $cb:ident: $cu:ty } = $cf:expr;)* }
             ) => {
                 match *op {
                     $(Op::$unary { $ua, dst } => self.emit(Code::$unary, [dst.0, $ua.0, 0, 0, 0], 0),)*
@@ -84,53 +104,24 @@ impl Lowering<'_> {
         true
     }
 
-    fn branch_or_call(&mut self, op: &Op<'_>, next_block: Option<u32>) -> bool {
-        const NO_SEGMENTS: SegmentList<'static> = SegmentList::new(&[]);
-        match *op {
-            Op::Block {} => {}
-            Op::Br { to, moves } | Op::Break { to, moves } | Op::CondBreak { to, moves, .. } => self.emit_edge(moves, to, next_block),
-            Op::CondBr { condition, true_to, true_moves, false_to, false_moves } => {
-                self.emit_cond_br(condition.0, (true_to, true_moves), (false_to, false_moves), next_block);
-            }
-            Op::BrTable { index, default_to, default_moves, cases } => {
-                let default = (default_to, default_moves);
-                let edges: Vec<(Pc, MoveList<'_>)> = cases.iter().map(|case| (case.to, case.moves)).chain([default]).collect();
-                self.emit_br_table(index.0, &edges);
-            }
-            Op::Call { callee, arguments, results } => self.emit_call(callee, NO_SEGMENTS, arguments, results),
-            Op::CallVariadic { callee, segments, arguments, results } => self.emit_call(callee, segments, arguments, results),
-            Op::CallYieldable { callee, arguments, resume, results } => {
-                self.emit_call(callee, NO_SEGMENTS, arguments, results);
-                self.emit_edge(MoveList::EMPTY, resume, next_block);
-            }
-            Op::CallVariadicYieldable { callee, segments, arguments, resume, results } => {
-                self.emit_call(callee, segments, arguments, results);
-                self.emit_edge(MoveList::EMPTY, resume, next_block);
-            }
-            Op::Return { values } => {
-                let list = self.push_list(values.iter().map(|register| u32::from(register.word())).collect());
-                self.emit(Code::Return, [0; 5], list);
-            }
-            Op::Fail { code, message } => {
-                self.messages.push(message.0.into());
-                self.emit(Code::Fail, [code.0, 0, 0, 0, 0], (self.messages.len() - 1) as u32);
-            }
-            Op::Yield { to, moves } => {
-                self.emit_moves(moves);
-                self.emit_branch(Code::Yield, [0; 5], to);
-            }
-            Op::Trace { values, .. } | Op::Print { values, .. } => self.release_moved(values),
-            Op::ImportResolved { callee, dst } => self.emit(Code::ImportResolved, [dst.0, 0, 0, 0, 0], callee.0 & !(1 << 31)),
-            _ => return false,
-        }
-        true
+    /// Appends an op with operands `a` to `e` and the immediate.
+    pub(super) fn emit(&mut self, code: Code, operands: [u16; 5], imm: u32) {
+        self.block.steps.push(self.step(code, operands, imm));
     }
 
-    /// Debug ops have no effect but the release of what was given to them.
-    fn release_moved(&mut self, values: RegisterList<'_>) {
-        for register in values.iter().filter(|register| register.is_move()) {
-            self.emit(Code::DiscardRef, [register.ordinal(), 0, 0, 0, 0], 0);
-        }
+    /// An op of the current instruction.
+    pub(super) fn step(&self, code: Code, operands: [u16; 5], imm: u32) -> Step {
+        Step::new(Inst::new(code, operands, imm), self.pc)
+    }
+
+    pub(super) fn push_list(&mut self, entries: Vec<u32>) -> u32 {
+        self.graph.lists.push(entries.into_boxed_slice());
+        (self.graph.lists.len() - 1) as u32
+    }
+
+    /// A ref operand with its MOVE bit, where that means something.
+    fn moved(&self, operand: RefMove) -> u16 {
+        operand.ordinal() | if operand.is_move() && self.moves == Moves::Honoured { MOVE } else { 0 }
     }
 
     fn constant64(&mut self, dst: u16, value: u64) {

@@ -12,6 +12,7 @@ mod fuel;
 mod generate;
 mod globals;
 mod host_functions;
+mod idioms;
 mod imports;
 mod integers;
 mod invocations;

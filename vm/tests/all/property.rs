@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use vmfb_bytecode::calling_convention::{CallingConvention, Kind};
 use vmfb_vm::{
-    Config, Engine, FuelMetering, Func, Instance, Interruption, Linker, Module, NativeFunction, NativeModule, Ref, Result, Status, Store,
-    Value,
+    Config, Dispatch, Engine, FuelMetering, Func, Instance, Interruption, Linker, Module, NativeFunction, NativeModule, Ref, Result,
+    Status, Store, Value,
 };
 
 /// Fuel of one call.
@@ -82,7 +82,7 @@ fn stubs(module: &Module) -> Result<Linker> {
 }
 
 /// What a call gave, without addresses.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Failed(Status, String),
     Values(Vec<(&'static str, u64)>),
@@ -234,22 +234,29 @@ proptest! {
         exercise(&bytes, metered());
     }
 
-    /// Programs that are mostly valid end in some way, and in the same way whatever limits are compiled in.
+    /// Programs that are mostly valid end in some way, and in the same way whatever limits are compiled in and
+    /// whichever way they are run.
     #[test]
-    fn generated_programs_run_the_same_with_and_without_limits(choices in vec(any::<u8>(), 0..1500)) {
+    fn generated_programs_run_the_same_in_every_way(choices in vec(any::<u8>(), 0..1500)) {
         let bytes = program(&mut Choices::new(&choices)).bytes();
         let with_fuel = exercise(&bytes, metered());
         let with_both = exercise(&bytes, metered().interruption(Interruption::On));
         prop_assert_eq!(&with_fuel, &with_both);
+        for dispatch in [Dispatch::Portable, Dispatch::Reference] {
+            prop_assert_eq!(&with_fuel, &exercise(&bytes, metered().dispatch(dispatch)), "{:?}", dispatch);
+        }
         let ran_out = |(_, left): &(Outcome, Option<u64>)| *left == Some(0);
         let ended = |(outcome, _): &(Outcome, Option<u64>)| !matches!(outcome, Outcome::Failed(_, text) if text.contains("out of fuel"));
         if let Some(outcomes) = with_fuel
             && outcomes.iter().all(ended)
             && !outcomes.iter().any(ran_out)
         {
-            let free = exercise(&bytes, Config::new());
             let values = |outcomes: Vec<(Outcome, Option<u64>)>| outcomes.into_iter().map(|(outcome, _)| outcome).collect::<Vec<_>>();
-            prop_assert_eq!(free.map(values), Some(values(outcomes)));
+            let wanted = Some(values(outcomes));
+            for dispatch in [Dispatch::Automatic, Dispatch::Portable, Dispatch::Reference] {
+                let free = exercise(&bytes, Config::new().dispatch(dispatch));
+                prop_assert_eq!(free.map(values), wanted.clone(), "{:?}", dispatch);
+            }
         }
     }
 }
