@@ -8,10 +8,7 @@ mod environment;
 mod execute;
 mod self_test;
 mod steps;
-#[cfg_attr(
-    not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_endian = "little", not(miri))),
-    path = "interpreter/unthreaded.rs"
-)]
+#[cfg_attr(not(all(target_arch = "x86_64", not(miri))), path = "interpreter/unthreaded.rs")]
 mod threaded;
 
 pub(crate) use self_test::threaded_works;
