@@ -140,4 +140,5 @@ def main():
                     (keep / (name + ".json")).write_text(line + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
