@@ -8,8 +8,8 @@ use super::library::{
     declared_version, read_library,
 };
 use super::state::{DispatchState, Environment, HostKernel, HostQuery, WorkgroupState};
-use super::threads::{self, Pace, run_on_threads};
-use crate::{Dispatch, Executable, Export, Workers};
+use super::threads::{self, run_on_threads};
+use crate::{Dispatch, Executable, Export, Pace, Workers, workgroups};
 use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -332,7 +332,7 @@ impl<C: CallingConvention> NativeLibrary<C> {
         if let Some(workers) = &self.workers
             && dispatch.concurrency > 1
             && export.order == WorkgroupOrder::Any
-            && let Some(workgroups) = threads::workgroups(dispatch.workgroup_count)
+            && let Some(workgroups) = workgroups(dispatch.workgroup_count)
             && workgroups > 1
         {
             let threads = workers.threads().min(dispatch.concurrency).min(usize::try_from(workgroups).unwrap_or(usize::MAX));

@@ -3,50 +3,21 @@
 use super::grid::{Block, Kernel, Stop, run};
 use super::native::CallingConvention;
 use super::state::{DispatchState, Environment};
-use crate::{Task, Workers};
+use crate::{Pieces, Task, Workers};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 use vmfb_memory::{BASE_ALIGNMENT, MemoryAccount, Span};
 use vmfb_vm::{Meter, Result};
 
-/// Threads take this many pieces each, if there are so many workgroups: enough to even out, few enough to cost nothing.
-const PIECES_PER_THREAD: u64 = 8;
-
-/// How long one workgroup of an export takes, learned from dispatches on one thread.
-#[derive(Debug, Default)]
-pub(super) struct Pace(AtomicU64);
-
-impl Pace {
-    /// The time of a dispatch on one thread; zero if there was none yet.
-    pub(super) fn estimate(&self, workgroups: u64) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed).saturating_mul(workgroups))
-    }
-
-    /// Learns from a dispatch on one thread. Old measurements count for three quarters.
-    pub(super) fn learn(&self, start: Instant, workgroups: u64) {
-        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let new = (nanoseconds / workgroups.max(1)).max(1);
-        let old = self.0.load(Ordering::Relaxed);
-        let mean = if old == 0 { new } else { (old / 4).saturating_mul(3).saturating_add(new / 4).max(1) };
-        self.0.store(mean, Ordering::Relaxed);
-    }
-}
-
-/// Number of workgroups; `None` if it has more than 63 bits.
-pub(super) fn workgroups(count: [u32; 3]) -> Option<u64> {
-    let product = count.iter().try_fold(1u64, |product, count| product.checked_mul(u64::from(*count)))?;
-    (product < 1 << 63).then_some(product)
-}
-
-/// Local memory for each thread.
+/// Local memory for each thread. Where memory lacks, fewer threads take part: what fits on one must not fail on several.
 pub(super) fn local_memory(bytes: usize, threads: usize, account: &MemoryAccount) -> Result<Vec<Option<Span>>> {
-    let one = || match bytes {
-        0 => Ok(None),
-        bytes => Span::zeroed(bytes, BASE_ALIGNMENT, account).map(Some),
-    };
-    Ok((0..threads).map(|_| one()).collect::<std::result::Result<_, _>>()?)
+    if bytes == 0 {
+        return Ok(vec![None; threads]);
+    }
+    let one = || Span::zeroed(bytes, BASE_ALIGNMENT, account);
+    let first = one()?;
+    let others = (1..threads).map_while(|_| one().ok());
+    Ok(std::iter::once(first).chain(others).map(Some).collect())
 }
 
 /// Runs a grid on the threads of a pool. `local_memory` has an entry for each thread that may take part.
@@ -61,23 +32,17 @@ pub(super) unsafe fn run_on_threads<C: CallingConvention>(
     workers: &Workers,
 ) -> Result<(), Stop> {
     let threads = local_memory.len();
-    let pieces = (threads as u64).saturating_mul(PIECES_PER_THREAD).max(1);
     let task = Arc::new(Grid::<C> {
         function: kernel.function,
         environment: kernel.environment,
         state: kernel.state,
-        workgroups,
-        piece: workgroups.div_ceil(pieces).max(1),
-        next: AtomicU64::new(0),
-        stopped: AtomicBool::new(false),
-        stop: Mutex::default(),
+        pieces: Pieces::for_threads(workgroups, threads),
         local_memory,
         meter: meter.for_worker(),
         convention: PhantomData,
     });
     workers.run(threads, task.clone());
-    let stop = task.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
-    stop.map_or(Ok(()), |(_, stop)| Err(stop))
+    task.pieces.outcome()
 }
 
 /// A grid that threads take pieces of.
@@ -85,14 +50,7 @@ struct Grid<C> {
     function: usize,
     environment: *const Environment,
     state: *const DispatchState,
-    workgroups: u64,
-    /// Workgroups that a thread takes at once.
-    piece: u64,
-    /// The first workgroup that nobody has taken.
-    next: AtomicU64,
-    stopped: AtomicBool,
-    /// The failure with the lowest piece.
-    stop: Mutex<Option<(u64, Stop)>>,
+    pieces: Pieces<Stop>,
     local_memory: Vec<Option<Span>>,
     meter: Meter,
     convention: PhantomData<fn() -> C>,
@@ -111,24 +69,13 @@ impl<C: CallingConvention> Task for Grid<C> {
         // calls it, has both for that long.
         let kernel = unsafe { Kernel { function: self.function, environment: &*self.environment, state: &*self.state } };
         let (x, y) = (u64::from(kernel.state.workgroup_count_x), u64::from(kernel.state.workgroup_count_y));
-        while !self.stopped.load(Ordering::Relaxed) {
-            let first = self.next.fetch_add(self.piece, Ordering::Relaxed);
-            if first >= self.workgroups {
-                return;
-            }
+        self.pieces.work(|piece| {
             // Each is less than its count, which has 32 bits.
-            let start = [first % x, first / x % y, first / x / y].map(|number| number as u32);
-            let block = Block { start, workgroups: self.piece };
+            let start = [piece.start % x, piece.start / x % y, piece.start / x / y].map(|number| number as u32);
+            let block = Block { start, workgroups: piece.end - piece.start };
             // SAFETY: the caller of `run_on_threads` vouches for the kernel.
-            let outcome = unsafe { run::<C>(&kernel, block, local_memory.as_ref(), &self.meter) };
-            if let Err(stop) = outcome {
-                self.stopped.store(true, Ordering::Relaxed);
-                let mut lowest = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
-                if lowest.as_ref().is_none_or(|(other, _)| first < *other) {
-                    *lowest = Some((first, stop));
-                }
-            }
-        }
+            unsafe { run::<C>(&kernel, block, local_memory.as_ref(), &self.meter) }
+        });
     }
 }
 
