@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use vmfb_bytecode::isa::Op;
+use vmfb_hal::Pace;
 use vmfb_vm::{Error, ExportInfo, Module, Result, ResultExt};
 
 /// Calling convention of every kernel: local memory, constants, bindings; workgroup id, size and count in x, y, z.
@@ -23,6 +24,7 @@ pub(crate) struct Entry {
     pub(crate) binding_count: Option<usize>,
     /// Bytes of scratch memory, rounded up to pages.
     pub(crate) local_memory: usize,
+    pub(crate) pace: Pace,
 }
 
 /// What a module exports.
@@ -68,6 +70,7 @@ impl Entry {
             // A count of zero constants is not stated; without a count of bindings the compiler states neither.
             constant_count: constant_count.or(binding_count.map(|_| 0)),
             binding_count,
+            pace: Pace::default(),
             local_memory: local_memory
                 .checked_next_multiple_of(LOCAL_MEMORY_PAGE)
                 .ok_or_else(|| Error::exhausted(format!("{local_memory} bytes of local memory")))?,

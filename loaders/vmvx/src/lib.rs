@@ -2,11 +2,13 @@
 //!
 //! A kernel is an exported function that is called once per workgroup. It runs in a store of its own under the limits of the
 //! caller: what it uses of fuel, memory and time is the caller's. It can touch the buffers that are bound and nothing else, so
-//! these executables load where machine code is denied, too.
+//! these executables load where machine code is denied, too. Where fuel is not counted, the workgroups of a long dispatch are
+//! spread over the worker threads of the engine.
 #![forbid(unsafe_code)]
 
 mod entry;
 mod executable;
+mod grid;
 
 use executable::VmvxExecutable;
 use std::sync::Arc;
