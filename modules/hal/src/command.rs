@@ -1,10 +1,10 @@
 //! `!hal.command_buffer`: recording commands, and handing them to a queue.
 
+use crate::executable::Kernels;
 use crate::layout::{BoundState, PipelineLayout};
 use crate::program::{Command, Nested, Program, RecordedDispatch, Slice, Workgroups};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vmfb_hal::Executable;
 use vmfb_memory::MemoryAccount;
 use vmfb_vm::{Error, RefObject, Result};
 
@@ -45,7 +45,7 @@ pub(crate) struct Recording {
 
 /// What a dispatch is recorded with, besides constants and bindings.
 pub(crate) struct Target {
-    pub(crate) executable: Arc<dyn Executable>,
+    pub(crate) kernels: Arc<Kernels>,
     pub(crate) export: usize,
     pub(crate) workgroups: Workgroups,
 }
@@ -74,6 +74,14 @@ impl CommandBuffer {
     /// Records a command.
     pub(crate) fn push(&self, command: Command) -> Result<()> {
         self.record(|recording| recording.push(command, &self.account))
+    }
+
+    /// Records a barrier. Several in a row, and one at the start, are as good as one and none.
+    pub(crate) fn barrier(&self) -> Result<()> {
+        self.record(|recording| match recording.program.commands.last() {
+            None | Some(Command::Barrier) => Ok(()),
+            Some(_) => recording.push(Command::Barrier, &self.account),
+        })
     }
 
     /// Records a dispatch.
@@ -167,8 +175,8 @@ impl Recording {
         let (constants, bindings) = (first_constant..program.constants.len(), first_binding..program.bindings.len());
         let bytes = constants.len() * size_of::<u32>() + bindings.len() * size_of::<Slice>() + size_of::<RecordedDispatch>();
         self.charge(bytes, account)?;
-        let Target { executable, export, workgroups } = target;
-        self.push(Command::Dispatch(Box::new(RecordedDispatch { executable, export, workgroups, constants, bindings })), account)
+        let Target { kernels, export, workgroups } = target;
+        self.push(Command::Dispatch(Box::new(RecordedDispatch { kernels, export, workgroups, constants, bindings })), account)
     }
 
     fn charge(&mut self, bytes: usize, account: &MemoryAccount) -> Result<()> {

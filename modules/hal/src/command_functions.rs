@@ -37,8 +37,12 @@ pub(crate) fn finalize(call: &mut Call<'_, State>) -> Result<()> {
     command_buffer(&mut call.arguments)?.finish()
 }
 
-/// `rr_v`, `r_v`, `riii_v`, `riiI_v`, `rrIIIi_v`: debug groups, barriers and advice. Commands are executed in order, so there is
-/// nothing to do.
+/// `riii_v`, `riiI_v`: command buffer, source stage, target stage, flags. Every barrier holds back all that stands behind it.
+pub(crate) fn barrier(call: &mut Call<'_, State>) -> Result<()> {
+    command_buffer(&mut call.arguments)?.barrier()
+}
+
+/// `rr_v`, `r_v`, `rrIIIi_v`: debug groups and advice. There is nothing to do.
 pub(crate) fn ignored(call: &mut Call<'_, State>) -> Result<()> {
     command_buffer(&mut call.arguments)?.record(|_| Ok(()))
 }
@@ -220,10 +224,10 @@ fn indirect(slot: u32, arguments: &mut Arguments<'_>) -> Result<Workgroups> {
 }
 
 fn target(executable: &LoadedExecutable, function: u64, workgroups: Workgroups) -> Result<Target> {
-    let count = executable.executable.export_count();
+    let count = executable.kernels.executable.export_count();
     let export = usize::try_from(function).ok().filter(|export| *export < count);
     let out_of_range = || Error::out_of_range(format!("function {function} of an executable with {count} functions"));
-    Ok(Target { executable: executable.executable.clone(), export: export.ok_or_else(out_of_range)?, workgroups })
+    Ok(Target { kernels: executable.kernels.clone(), export: export.ok_or_else(out_of_range)?, workgroups })
 }
 
 /// Reads a slice whose slot stands behind the range: target, offset, length, slot.

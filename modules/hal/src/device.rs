@@ -1,6 +1,7 @@
 //! The local device: `device.*`, `devices.*` and `ex.shared_device`.
 
 use crate::State;
+use crate::batch::Threads;
 use std::sync::Arc;
 use vmfb_hal::{ExecutableLoader, Name, processor};
 use vmfb_vm::{Call, Engine, Error, Ref, RefObject, Result};
@@ -9,6 +10,7 @@ use vmfb_vm::{Call, Engine, Error, Ref, RefObject, Result};
 pub(crate) struct Device {
     pub(crate) loaders: Arc<[Arc<dyn ExecutableLoader>]>,
     pub(crate) engine: Engine,
+    pub(crate) threads: Threads,
 }
 
 impl RefObject for Device {
@@ -27,7 +29,7 @@ const IDENTIFIERS: [&str; 3] = ["local", "local-sync", "local-task"];
 
 impl Device {
     pub(crate) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>, engine: Engine) -> Self {
-        Self { loaders, engine }
+        Self { loaders, threads: Threads::of(&engine), engine }
     }
 
     /// The answer to a query; `None` for what is not known.
@@ -36,7 +38,7 @@ impl Device {
             ("hal.device.id", pattern) => Some(IDENTIFIERS.iter().any(|id| matches(pattern, id)).into()),
             ("hal.executable.format", format) => Some(self.loaders.iter().any(|loader| loader.query_support(format)).into()),
             ("hal.device", "concurrency") => Some(1),
-            ("hal.dispatch", "concurrency") => Some(self.engine.worker_threads() as i64),
+            ("hal.dispatch", "concurrency") => Some(self.threads.count() as i64),
             ("hal.cpu", feature) => processor::query(feature).map(i64::from),
             _ => None,
         }

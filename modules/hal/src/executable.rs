@@ -3,12 +3,19 @@
 use crate::State;
 use crate::layout::PipelineLayout;
 use std::sync::Arc;
-use vmfb_hal::{Executable, ExecutableParameters, Name, load_executable, printable};
+use vmfb_hal::{Executable, ExecutableParameters, Name, Pace, load_executable, printable};
 use vmfb_vm::{Buffer, Call, Error, Handle, RefObject, Result};
+
+/// Kernels, and what is known of how long they take.
+pub(crate) struct Kernels {
+    pub(crate) executable: Arc<dyn Executable>,
+    /// One for each export; none where there is one thread.
+    pub(crate) paces: Box<[Pace]>,
+}
 
 /// `!hal.executable`.
 pub(crate) struct LoadedExecutable {
-    pub(crate) executable: Arc<dyn Executable>,
+    pub(crate) kernels: Arc<Kernels>,
     /// One for each export, in programs before 2024-08.
     layouts: Vec<Handle<PipelineLayout>>,
 }
@@ -29,10 +36,10 @@ impl LoadedExecutable {
 /// `rrrrCrD_r`: device, format, data, constants, a pipeline layout for each export.
 pub(crate) fn create_with_layouts(call: &mut Call<'_, State>) -> Result<()> {
     call.state.check_device(call.arguments.reference()?)?;
-    let executable = load(call)?;
+    let kernels = load(call)?;
     let count = call.arguments.span()?;
     let layouts = (0..count).map(|_| call.arguments.handle("the pipeline layout")).collect::<Result<_>>()?;
-    call.results.push_reference(Handle::new(LoadedExecutable { executable, layouts }));
+    call.results.push_reference(Handle::new(LoadedExecutable { kernels, layouts }));
     Ok(())
 }
 
@@ -50,13 +57,13 @@ pub(crate) fn create_with_affinity(call: &mut Call<'_, State>) -> Result<()> {
 }
 
 fn create_rest(call: &mut Call<'_, State>) -> Result<()> {
-    let executable = load(call)?;
-    call.results.push_reference(Handle::new(LoadedExecutable { executable, layouts: Vec::new() }));
+    let kernels = load(call)?;
+    call.results.push_reference(Handle::new(LoadedExecutable { kernels, layouts: Vec::new() }));
     Ok(())
 }
 
 /// Reads format, data and constants.
-fn load(call: &mut Call<'_, State>) -> Result<Arc<dyn Executable>> {
+fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     let format = call.arguments.buffer("the executable format")?;
     let data = call.arguments.buffer("the executable data")?;
     let constants = call.arguments.reference()?;
@@ -65,7 +72,9 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<dyn Executable>> {
     call.context.meter.charge_bytes(data.len() as u64)?;
     let device = &call.state.device;
     let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &constants, engine: &device.engine };
-    load_executable(&device.loaders, &parameters)
+    let executable = load_executable(&device.loaders, &parameters)?;
+    let timed = if device.threads.count() > 1 { executable.export_count() } else { 0 };
+    Ok(Arc::new(Kernels { executable, paces: (0..timed).map(|_| Pace::default()).collect() }))
 }
 
 fn words(buffer: &Buffer) -> Result<Vec<u32>> {
@@ -80,9 +89,9 @@ fn words(buffer: &Buffer) -> Result<Vec<u32>> {
 pub(crate) fn lookup(call: &mut Call<'_, State>) -> Result<()> {
     let executable: &LoadedExecutable = call.arguments.object("the executable")?;
     let name = call.arguments.buffer("the function name")?;
-    let found = Name::read(name).and_then(|name| executable.executable.lookup(&name));
+    let found = Name::read(name).and_then(|name| executable.kernels.executable.lookup(&name));
     let missing = || {
-        let count = executable.executable.export_count();
+        let count = executable.kernels.executable.export_count();
         Error::not_found(format!("the executable has no function {:?}; it has {count}", printable(name)))
     };
     call.results.push_i64(found.ok_or_else(missing)? as i64);

@@ -2,13 +2,15 @@
 //!
 //! Programs of every compiler release import functions of one name in different forms; `table` lists them all. There is one
 //! device, this process: command buffers are recorded, and executed when the fences that they wait for are reached: at once,
-//! on the calling thread, if that is so at submission, else on the thread that signals the last of them. Queued work owns
-//! everything that it uses.
+//! on the calling thread, if that is so at submission, else on the thread that signals the last of them. That thread has the
+//! help of the engine's worker threads, for the workgroups of a dispatch and for the commands between two barriers. Queued work
+//! owns everything that it uses.
 //!
 //! What is not here: the inline modules (`hal_inline`, `hal_loader`), the loaders of executables.
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod batch;
 mod buffer;
 mod channel;
 mod command;

@@ -1,10 +1,12 @@
 //! What a command buffer holds when it is finished, and how it is executed.
 
 use crate::allocator::{range, slice};
+use crate::batch::Threads;
+use crate::executable::Kernels;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use vmfb_hal::{Binding, Dispatch, Executable, HalBuffer};
+use vmfb_hal::{Binding, Dispatch, HalBuffer};
 use vmfb_memory::{Charge, Span};
 use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt};
 
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     Dispatch(Box<RecordedDispatch>),
     /// Another command buffer with bindings of its own.
     Nested(Box<Nested>),
+    /// What stands in front is done before what stands behind begins. Other commands are independent of each other.
+    Barrier,
 }
 
 /// A command buffer in a command buffer.
@@ -50,7 +54,7 @@ pub(crate) struct Pattern {
 
 /// A dispatch whose constants and bindings stand in its program.
 pub(crate) struct RecordedDispatch {
-    pub(crate) executable: Arc<dyn Executable>,
+    pub(crate) kernels: Arc<Kernels>,
     pub(crate) export: usize,
     pub(crate) workgroups: Workgroups,
     pub(crate) constants: Range<usize>,
@@ -164,30 +168,29 @@ pub(crate) fn copy(source: Binding<'_>, target: Binding<'_>, meter: &mut Meter) 
 }
 
 impl Program {
-    /// Executes all commands; stops at the first that fails.
-    pub(crate) fn run(&self, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
-        for (index, command) in self.commands.iter().enumerate() {
-            meter.poll()?;
-            self.run_one(command, table, concurrency, meter).context(|| format!("executing command {index} of a command buffer"))?;
-        }
-        Ok(())
+    /// Runs one command.
+    pub(crate) fn run_command(&self, index: usize, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
+        let Some(command) = self.commands.get(index) else { return Ok(()) };
+        meter.poll()?;
+        self.run_one(command, table, threads, meter).context(|| format!("executing command {index} of a command buffer"))
     }
 
-    fn run_one(&self, command: &Command, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
+    fn run_one(&self, command: &Command, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
         match command {
             Command::Fill { target, pattern } => pattern.fill(target.resolve(table)?, meter).context(|| "filling a buffer".into()),
             Command::Copy { source, target } => {
                 copy(source.resolve(table)?, target.resolve(table)?, meter).context(|| "copying between buffers".into())
             }
-            Command::Dispatch(dispatch) => self.dispatch(dispatch, table, concurrency, meter).context(|| describe(dispatch)),
+            Command::Dispatch(dispatch) => self.dispatch(dispatch, table, threads, meter).context(|| describe(dispatch)),
             Command::Nested(nested) => {
                 meter.charge(1)?;
-                nested.program.run(&nested.table, concurrency, meter)
+                nested.program.run(&nested.table, threads, meter)
             }
+            Command::Barrier => Ok(()),
         }
     }
 
-    fn dispatch(&self, dispatch: &RecordedDispatch, table: &BindingTable, concurrency: usize, meter: &mut Meter) -> Result<()> {
+    fn dispatch(&self, dispatch: &RecordedDispatch, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
         let recorded = self.bindings.get(dispatch.bindings.clone()).unwrap_or_default();
         let mut bindings: SmallVec<[Binding<'_>; 8]> = SmallVec::new();
         for (index, slice) in recorded.iter().enumerate() {
@@ -198,8 +201,9 @@ impl Program {
             Workgroups::Indirect(slice) => read_count(slice.resolve(table).context(|| "the workgroup count".into())?)?,
         };
         let constants = self.constants.get(dispatch.constants.clone()).unwrap_or_default();
+        let concurrency = threads.count();
         let grid = Dispatch { export: dispatch.export, workgroup_count, constants, bindings: &bindings, concurrency };
-        dispatch.executable.dispatch(meter, &grid)
+        dispatch.kernels.executable.dispatch(meter, &grid)
     }
 }
 
@@ -213,7 +217,7 @@ fn read_count(words: Binding<'_>) -> Result<[u32; 3]> {
 
 #[cold]
 fn describe(dispatch: &RecordedDispatch) -> String {
-    match dispatch.executable.export(dispatch.export).and_then(|export| export.name.map(str::to_owned)) {
+    match dispatch.kernels.executable.export(dispatch.export).and_then(|export| export.name.map(str::to_owned)) {
         Some(name) => format!("dispatching {name}"),
         None => format!("dispatching export {}", dispatch.export),
     }

@@ -1,6 +1,7 @@
 //! Submissions: work that waits for a fence and signals one.
 
 use crate::State;
+use crate::batch::Threads;
 use crate::program::{BindingTable, Pattern, Program, copy, whole};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,7 @@ impl State {
         let outcome = match wait.map_or(FenceStatus::Reached, Fence::status) {
             FenceStatus::Reached => {
                 let mut unsignalled = Unsignalled(signal.cloned());
-                let outcome = work.run(self.device.engine.worker_threads(), meter);
+                let outcome = work.run(&self.device.threads, meter);
                 unsignalled.0 = None;
                 drop(work);
                 outcome
@@ -80,7 +81,7 @@ impl State {
             work,
             signal: Unsignalled(signal.cloned()),
             tab: self.tab.clone(),
-            concurrency: self.device.engine.worker_threads(),
+            threads: self.device.threads.clone(),
             meter: meter.with_tank(meter.fuel().unwrap_or(0)),
             _charge: charge,
         };
@@ -105,12 +106,12 @@ impl State {
 }
 
 impl Work {
-    fn run(&self, concurrency: usize, meter: &mut Meter) -> Result<()> {
+    fn run(&self, threads: &Threads, meter: &mut Meter) -> Result<()> {
         match self {
             Self::Nothing | Self::Release(_) => Ok(()),
             Self::Fill { target, pattern } => pattern.fill(whole(target), meter).context(|| "filling a buffer".into()),
             Self::Copy { source, target } => copy(whole(source), whole(target), meter).context(|| "copying between buffers".into()),
-            Self::Execute { programs, table } => programs.iter().try_for_each(|program| program.run(table, concurrency, meter)),
+            Self::Execute { programs, table } => programs.iter().try_for_each(|program| program.run(table, threads, meter)),
         }
     }
 }
@@ -120,7 +121,7 @@ struct Deferred {
     work: Work,
     signal: Unsignalled,
     tab: Arc<Tab>,
-    concurrency: usize,
+    threads: Threads,
     meter: Meter,
     _charge: Charge,
 }
@@ -148,11 +149,11 @@ impl Deferred {
 
     /// Work may use as much fuel as the store had when it was submitted, less what other deferred work has used since.
     fn run(&mut self) -> Result<()> {
-        let Some(fuel) = self.meter.fuel() else { return self.work.run(self.concurrency, &mut self.meter) };
+        let Some(fuel) = self.meter.fuel() else { return self.work.run(&self.threads, &mut self.meter) };
         let mut owed = lock(&self.tab.owed);
         let tank = fuel.saturating_sub(*owed);
         self.meter.set_fuel(tank);
-        let outcome = self.work.run(self.concurrency, &mut self.meter);
+        let outcome = self.work.run(&self.threads, &mut self.meter);
         let used = tank.saturating_sub(self.meter.fuel().unwrap_or(0));
         *owed = owed.saturating_add(used);
         self.tab.open.store(true, Ordering::Release);

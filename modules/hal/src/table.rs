@@ -92,8 +92,8 @@ pub(crate) static TABLE: &[Row] = &[
     row("command_buffer.dispatch2.indirect", "0rriirIICiDCiirIID_v", command::dispatch_indirect), // nightly
     row("command_buffer.end_debug_group", "0r_v", command::ignored),
     row("command_buffer.execute.commands", "0rrCrIID_v", command::execute_commands), // 0..2, until 2024-07
-    row("command_buffer.execution_barrier", "0riii_v", command::ignored), // 0..5
-    row("command_buffer.execution_barrier", "0riiI_v", command::ignored), // 6..7
+    row("command_buffer.execution_barrier", "0riii_v", command::barrier), // 0..5
+    row("command_buffer.execution_barrier", "0riiI_v", command::barrier), // 6..7
     row("command_buffer.fill_buffer", "0rrIIii_v", command::fill), // 0..2
     row("command_buffer.fill_buffer", "0rrIIiii_v", command::fill_slot), // 5
     row("command_buffer.fill_buffer", "0rrIIiIiI_v", command::fill_wide), // 6..7

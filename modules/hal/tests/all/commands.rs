@@ -272,7 +272,7 @@ fn functions_are_found_by_name() {
     let missing = program.call("executable.lookup.function", "0rr_I", &[], &[executable, text("nothing")]);
     assert_eq!(status(missing), Status::NotFound);
     let commands = program.command_buffer(REUSABLE);
-    for token in [4, -1] {
+    for token in [6, -1] {
         assert_eq!(status(program.dispatch(&commands, token, &[], &[])), Status::OutOfRange);
     }
 }

@@ -4,6 +4,9 @@ mod anything;
 mod async_modules;
 mod commands;
 mod fences;
+#[path = "../../../../tests/support/forward.rs"]
+mod forward;
 mod generations;
 mod queue;
+mod side_by_side;
 mod support;

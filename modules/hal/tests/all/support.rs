@@ -1,13 +1,10 @@
 //! A program that calls single functions of the module, and kernels written here.
 
+use crate::forward::forwarding_module;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
-use vmfb_bytecode::builder::{ArchiveForm, write_module};
-use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind, PlacementRule};
-use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, Necessity, Signature};
-use vmfb_bytecode::isa::{FunctionRef, Op, Register, RegisterList, SegmentList, Word};
-use vmfb_hal::{Dispatch, Executable, ExecutableLoader, ExecutableParameters, Export, Fence, HalBuffer, Load};
+use std::time::{Duration, Instant};
+use vmfb_hal::{Dispatch, Executable, ExecutableLoader, ExecutableParameters, Export, Fence, HalBuffer, Load, Workers};
 use vmfb_memory::Span;
 use vmfb_module_hal::Hal;
 use vmfb_vm::{Buffer, Config, Engine, Error, Func, Handle, Linker, Meter, Module, Ref, Result, Status, Store, Value};
@@ -37,6 +34,12 @@ pub(crate) const LOG: i64 = 0;
 pub(crate) const ADD: i64 = 1;
 pub(crate) const FAIL: i64 = 2;
 pub(crate) const SPEND: i64 = 3;
+/// Waits until as many threads as its constant says have come to the word that is bound.
+pub(crate) const MEET: i64 = 4;
+/// Fails if a worker thread runs it.
+pub(crate) const HERE: i64 = 5;
+
+const KERNELS: [&str; 6] = ["log", "add", "fail", "spend", "meet", "here"];
 
 impl Program {
     pub(crate) fn new() -> Self {
@@ -44,11 +47,21 @@ impl Program {
     }
 
     pub(crate) fn with(config: Config) -> Self {
-        let engine = Engine::new(config);
+        Self::in_engine(&Engine::new(config))
+    }
+
+    /// A program whose independent commands run on so many threads, however short they are.
+    pub(crate) fn on_threads(threads: usize, config: Config) -> Self {
+        let engine = Engine::new(config.worker_threads(threads));
+        engine.shared(|| Workers::new(threads).worthwhile(Duration::ZERO));
+        Self::in_engine(&engine)
+    }
+
+    pub(crate) fn in_engine(engine: &Engine) -> Self {
         let log = Log::default();
         let mut linker = Linker::new();
         linker.add_native(Hal::new(vec![Arc::new(TestLoader(log.clone()))])).unwrap();
-        Self { store: Store::new(&engine, ()), log, linker, functions: HashMap::new() }
+        Self { store: Store::new(engine, ()), log, linker, functions: HashMap::new() }
     }
 
     /// The function of a program that calls the import. `counts` are the tuple counts of its spans.
@@ -57,7 +70,7 @@ impl Program {
         if let Some(function) = self.functions.get(&key) {
             return *function;
         }
-        let bytes = forwarding_module(name, convention, counts).unwrap();
+        let bytes = forwarding_module(&format!("hal.{name}"), convention, counts).unwrap();
         let module = Module::new(self.store.engine(), bytes).unwrap();
         let instance = self.linker.instantiate(&mut self.store, &module).unwrap();
         let function = instance.function(&self.store, "forward").unwrap();
@@ -99,6 +112,12 @@ impl Program {
         self.get("executable.create", "0rIrrr_r", &arguments)
     }
 
+    /// Records a barrier of the newest generation.
+    pub(crate) fn barrier(&mut self, commands: &Value) {
+        let arguments = [commands.clone(), 0.into(), 0.into(), 0i64.into()];
+        self.call("command_buffer.execution_barrier", "0riiI_v", &[], &arguments).unwrap();
+    }
+
     /// Submits a command buffer.
     pub(crate) fn execute(&mut self, commands: &Value, wait: Value, signal: Value) -> Result<()> {
         let device = self.device();
@@ -138,55 +157,6 @@ impl Program {
     }
 }
 
-/// A module with one function that calls one import with its arguments and returns the results.
-fn forwarding_module(import: &str, convention: &str, counts: &[u16]) -> Result<Vec<u8>> {
-    let imported: CallingConvention = convention.parse()?;
-    let mut module = empty_module("program", BytecodeVersion::V17);
-    module.dependencies.push(Dependency { name: "hal".to_owned(), minimum_version: 7, necessity: Necessity::Required });
-    let signature = Some(Signature { calling_convention: convention.to_owned(), attributes: Vec::new() });
-    module.imports.push(Import { full_name: format!("hal.{import}"), signature, necessity: Necessity::Required });
-
-    let (mut kinds, mut segments, mut counts) = (Vec::new(), Vec::<Word>::new(), counts.iter());
-    for item in &imported.arguments {
-        match item {
-            Item::Plain(kind) => {
-                kinds.push(*kind);
-                segments.push(SegmentList::PLAIN.to_le_bytes());
-            }
-            Item::Span(fields) => {
-                let count = counts.next().copied().unwrap_or(0);
-                kinds.extend(fields.repeat(count.into()));
-                segments.push(count.to_le_bytes());
-            }
-        }
-    }
-    let forwarded = CallingConvention { arguments: kinds.iter().copied().map(Item::Plain).collect(), results: imported.results.clone() };
-    let placement = forwarded.placement(PlacementRule::NextFree)?;
-    let word = |kind: Kind, slot: u16| if kind == Kind::Ref { Register::reference(slot) } else { Register::value(slot) }.to_bytes();
-    let arguments: Vec<Word> = kinds.iter().zip(&placement.slots).map(|(kind, slot)| word(*kind, *slot)).collect();
-    // Results stand behind the arguments, each value in a pair of its own.
-    let (mut value, mut reference) = (placement.value_slots.next_multiple_of(2), placement.ref_slots);
-    let mut results = Vec::<Word>::new();
-    for kind in &imported.results {
-        let next = if *kind == Kind::Ref { &mut reference } else { &mut value };
-        results.push(word(*kind, *next));
-        *next += kind.value_slots().next_multiple_of(2).max(1);
-    }
-
-    let mut builder = FunctionBuilder::new(BytecodeVersion::V17, &forwarded.to_string());
-    builder.start_block();
-    let (callee, arguments, results) = (FunctionRef::import(0), RegisterList::new(&arguments), RegisterList::new(&results));
-    if imported.has_spans() {
-        builder.push(Op::CallVariadic { callee, segments: SegmentList::new(&segments), arguments, results });
-    } else {
-        builder.push(Op::Call { callee, arguments, results });
-    }
-    builder.push(Op::Return { values: results });
-    builder.value_registers(value + 2).ref_registers(reference + 1);
-    builder.finish()?.export_from(&mut module, "forward");
-    Ok(write_module(&module, &[] as &[&[u8]], ArchiveForm::Plain)?)
-}
-
 /// Loads the test executable for the format `test`.
 struct TestLoader(Log);
 
@@ -212,15 +182,15 @@ struct TestExecutable(Log);
 
 impl Executable for TestExecutable {
     fn export_count(&self) -> usize {
-        4
+        KERNELS.len()
     }
 
     fn lookup(&self, name: &str) -> Option<usize> {
-        ["log", "add", "fail", "spend"].iter().position(|known| *known == name)
+        KERNELS.iter().position(|known| *known == name)
     }
 
     fn export(&self, ordinal: usize) -> Option<Export<'_>> {
-        let name = *["log", "add", "fail", "spend"].get(ordinal)?;
+        let name = *KERNELS.get(ordinal)?;
         Some(Export { name: Some(name), ..Export::default() })
     }
 
@@ -234,7 +204,12 @@ impl Executable for TestExecutable {
                     spans[2].store_element_u32(index, sum)?;
                 }
             }
-            FAIL => return Err(Error::internal("a workgroup returned 7")),
+            FAIL => {
+                let code = dispatch.constants.first().copied().unwrap_or(7);
+                return Err(Error::internal(format!("a workgroup returned {code}")));
+            }
+            MEET => meet(&spans[0], dispatch.constants[0])?,
+            HERE if std::thread::current().name() == Some("vmfb worker") => return Err(Error::internal("this is a worker thread")),
             SPEND => meter.charge(dispatch.constants[0].into())?,
             _ => {}
         }
@@ -246,6 +221,24 @@ impl Executable for TestExecutable {
         });
         Ok(())
     }
+}
+
+/// Adds 1 to the number of those who have come, and waits for the others, but not for ever.
+fn meet(word: &Span, wanted: u32) -> Result<()> {
+    static ARRIVAL: Mutex<()> = Mutex::new(());
+    let come = || word.load_element_u32(0).unwrap();
+    {
+        let _one_at_a_time = ARRIVAL.lock().unwrap();
+        word.store_element_u32(0, come() + 1)?;
+    }
+    let start = Instant::now();
+    while come() < wanted {
+        if start.elapsed() > Duration::from_secs(120) {
+            return Err(Error::internal("nobody else has come"));
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 pub(crate) fn null() -> Value {
