@@ -111,13 +111,13 @@ impl HalBuffer {
     }
 }
 
-/// A part of a buffer; the whole range gives the same object.
-pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64) -> Result<Handle<HalBuffer>> {
+/// A part of a buffer, charged to the account; the whole range gives the same object.
+pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64, account: &MemoryAccount) -> Result<Handle<HalBuffer>> {
     let (offset, length) = buffer.resolve_range(offset, length)?;
     if offset == 0 && length == buffer.len() {
         return Ok(buffer.clone());
     }
     let span = buffer.span.slice(offset, length)?;
     let root = Some(buffer.root.as_ref().unwrap_or(buffer).clone());
-    Ok(Handle::new(HalBuffer { root, ..HalBuffer::with_usage(span, buffer.memory_type, buffer.usage) }))
+    Handle::charged(HalBuffer { root, ..HalBuffer::with_usage(span, buffer.memory_type, buffer.usage) }, 0, account)
 }

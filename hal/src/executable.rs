@@ -1,7 +1,7 @@
 //! Executables: compiled kernels, however they were loaded, and the loaders that make them.
 
 use std::sync::Arc;
-use vmfb_memory::Span;
+use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Engine, Error, Meter, RefObject, Result, Status};
 
 /// Kernels that a loader made callable. Exports are numbered from 0.
@@ -71,6 +71,8 @@ pub struct ExecutableParameters<'a> {
     pub constants: &'a [u32],
     /// The engine, for its configuration.
     pub engine: &'a Engine,
+    /// Where the memory of the executable is charged for as long as it lives.
+    pub account: &'a MemoryAccount,
 }
 
 /// What became of an attempt to load.

@@ -27,7 +27,7 @@ use vmfb_vm::{Error, HostType, Ref, RefObject, Result, Status, Value};
 pub struct Fence {
     /// All must be reached. Most fences have one; joining adds up.
     points: SmallVec<[Arc<Point>; 1]>,
-    /// Pays for the points of a joined fence.
+    /// Pays for the points of a program's fence.
     _charge: Option<Arc<Charge>>,
 }
 
@@ -53,6 +53,12 @@ impl Fence {
     /// A fence that is not reached yet.
     pub fn new() -> Self {
         Self { points: SmallVec::from_buf([Arc::new(Point::default())]), _charge: None }
+    }
+
+    /// A fence that is not reached yet, of a program that is charged for it.
+    pub fn new_in(account: &MemoryAccount) -> Result<Self> {
+        let charge = account.hold(size_of::<Point>() as u64 + POINT_BYTES)?;
+        Ok(Self { _charge: Some(Arc::new(charge)), ..Self::new() })
     }
 
     /// A fence that is reached when all of `fences` are, and fails when one does; `None` if there are none. The memory that it

@@ -104,7 +104,7 @@ fn brackets_around_nothing_end() {
 #[test]
 fn a_part_of_a_buffer_prints_its_own_elements() {
     let whole = BufferView::from_f32(&[4], &[1., 2., 3., 4.]).unwrap();
-    let part: Handle<_> = crate::subspan(whole.buffer(), 4, 8).unwrap();
+    let part: Handle<_> = crate::subspan(whole.buffer(), 4, 8, &vmfb_memory::MemoryAccount::default()).unwrap();
     let view = BufferView::new(part, &[2], ElementType::F32, crate::Encoding::DENSE).unwrap();
     assert_eq!(ViewText::new(&view).to_string(), "2xf32=2 3");
 }

@@ -16,13 +16,16 @@ pub fn create<S>(call: &mut Call<'_, S>) -> Result<()> {
 /// The same, when the buffer has been read.
 pub fn create_of<S>(call: &mut Call<'_, S>, buffer: &Handle<HalBuffer>) -> Result<()> {
     let arguments = &mut call.arguments;
-    let buffer = subspan(buffer, arguments.u64()?, arguments.u64()?)?;
+    let buffer = subspan(buffer, arguments.u64()?, arguments.u64()?, call.context.meter.account())?;
     let (element_type, encoding) = (ElementType(arguments.u32()?), Encoding(arguments.u32()?));
     let dimension = |(index, dimension): (usize, &i64)| {
         u64::try_from(*dimension).map_err(|_| Error::out_of_range(format!("dimension {index} of a view is {dimension}, which is negative")))
     };
     let shape = read_shape(arguments)?.iter().enumerate().map(dimension).collect::<Result<Shape>>()?;
-    call.results.push_reference(Handle::new(BufferView::new(buffer, &shape, element_type, encoding)?));
+    let view = BufferView::new(buffer, &shape, element_type, encoding)?;
+    // Dimensions beyond a few are held elsewhere.
+    let extra = if shape.spilled() { (shape.len() as u64).saturating_mul(size_of::<u64>() as u64) } else { 0 };
+    call.results.push_reference(Handle::charged(view, extra, call.context.meter.account())?);
     Ok(())
 }
 

@@ -7,15 +7,23 @@ use crate::typed::{FromValues, IntoValues, TypedFunc};
 use crate::{Error, Ref, Result, StoreCore, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use vmfb_bytecode::calling_convention::{CallingConvention, Kind};
 
-/// A module in a store. Belongs to the store that it was made in.
+/// A module in a store. Belongs to the store that it was made in and to that store's forks; others refuse it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instance(pub(crate) u32);
+pub struct Instance {
+    pub(crate) index: u32,
+    pub(crate) identity: InstanceIdentity,
+}
 
-/// A function of an instance. Belongs to the store of the instance.
+/// Tells an instance from every other that this process ever made, so that stores notice handles that are not theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceIdentity(u64);
+
+/// A function of an instance. Belongs to the stores of the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Func {
     pub(crate) instance: Instance,
@@ -25,15 +33,21 @@ pub struct Func {
 /// Waits are cut into slices of this length, so that interruption is noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
+impl InstanceIdentity {
+    /// One that was never given before. Nothing but difference is made of the number, so engines still know nothing of each other.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 impl Instance {
     /// The exported function with this name; NOT_FOUND lists what there is.
     pub fn function(&self, store: &StoreCore, name: &str) -> Result<Func> {
-        if let Some(function) = store.special(self.0, name) {
+        let module = store.module_of(*self)?;
+        if let Some(function) = store.special(self.index, name) {
             return Ok(function);
         }
-        let Some(module) = store.modules.get(self.0 as usize) else {
-            return Err(Error::invalid("the instance belongs to another store"));
-        };
         let exports = &module.verified.definition().exports;
         let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).filter(|name| !name.starts_with("__")).collect();
         let module = &module.verified.definition().name;
@@ -47,10 +61,7 @@ impl Instance {
 
     /// The module.
     pub fn module<'s>(&self, store: &'s StoreCore) -> Result<&'s vmfb_bytecode::definition::ModuleDef> {
-        match store.modules.get(self.0 as usize) {
-            Some(module) => Ok(module.verified.definition()),
-            None => Err(Error::invalid("the instance belongs to another store")),
-        }
+        Ok(store.module_of(*self)?.verified.definition())
     }
 }
 
@@ -63,9 +74,10 @@ impl Func {
 
     /// The calling convention.
     pub fn convention<'s>(&self, store: &'s StoreCore) -> Result<&'s CallingConvention> {
-        let module = store.modules.get(self.instance.0 as usize);
-        let info = module.and_then(|module| module.verified.functions().get(self.function as usize));
-        info.map(|info| &info.convention).ok_or_else(|| Error::invalid("the function belongs to another store"))
+        let functions = store.module_of(self.instance)?.verified.functions();
+        let info = functions.get(self.function as usize);
+        info.map(|info| &info.convention)
+            .ok_or_else(|| Error::invalid(format!("function {} of a module with {} functions", self.function, functions.len())))
     }
 
     /// Calls the function and waits for its results.
@@ -115,7 +127,7 @@ impl Func {
     fn enter(&self, store: &mut StoreCore, values: &[u32], refs: &[Ref]) -> Result<Stack> {
         self.convention(store)?;
         let mut stack = store.take_stack();
-        let (instance, function) = (self.instance.0, self.function);
+        let (instance, function) = (self.instance.index, self.function);
         let entered = store.with_machine(&mut stack, |machine| machine.enter(instance, function, values, refs));
         if let Err(error) = entered {
             release(&mut stack);

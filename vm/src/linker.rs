@@ -68,7 +68,7 @@ impl Linker {
         };
         let instance = store.add_instance(module, state);
         let _entered = tracing::debug_span!("init", module = module.name()).entered();
-        match store.special(instance.0, "__init").map(|function| function.call(store, &[])) {
+        match store.special(instance.index, "__init").map(|function| function.call(store, &[])) {
             None | Some(Ok(_)) => Ok(instance),
             Some(Err(error)) => {
                 store.remove_last_instance();

@@ -308,6 +308,11 @@ impl Context {
         Buffer::allocate(length, alignment, self.meter.account())
     }
 
+    /// A new object, charged to the store until the last reference to it is dropped.
+    pub fn new_object<T: RefObject>(&self, object: T) -> Result<Handle<T>> {
+        Handle::charged(object, 0, self.meter.account())
+    }
+
     /// A new list, charged to the store. The store clears lists that only cycles keep alive when it ends.
     pub fn new_list(&mut self, element: ElementKind, capacity: u32) -> Result<List> {
         let list = List::new(element, capacity, self.meter.account())?;

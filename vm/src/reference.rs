@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
+use vmfb_memory::{Charge, MemoryAccount};
 
 /// A counted, typed, nullable reference, as ref registers hold them.
 #[derive(Clone, Default)]
@@ -34,7 +35,12 @@ pub struct Object(Arc<ObjectBox>);
 struct ObjectBox {
     type_name: &'static str,
     payload: Box<dyn Any + Send + Sync>,
+    /// Pays for the object, where a program made it.
+    _charge: Option<Charge>,
 }
+
+/// What an object costs beside its own size: both allocations, with their counters.
+const OBJECT_OVERHEAD: usize = 64;
 
 /// A reference to an object whose type is known.
 pub struct Handle<T> {
@@ -136,9 +142,20 @@ impl Object {
 }
 
 impl<T: RefObject> Handle<T> {
-    /// A handle of a new object.
+    /// A handle of a new object of the host. What programs make is charged: see [`Handle::charged`].
     pub fn new(object: T) -> Self {
-        let inner = ObjectBox { type_name: T::TYPE_NAME, payload: Box::new(object) };
+        Self::boxed(object, None)
+    }
+
+    /// A handle of a new object that is charged to the account until the last reference to it is dropped: its size, and
+    /// `extra` bytes that it holds elsewhere.
+    pub fn charged(object: T, extra: u64, account: &MemoryAccount) -> Result<Self> {
+        let size = size_of::<ObjectBox>().saturating_add(size_of::<T>()).saturating_add(OBJECT_OVERHEAD) as u64;
+        Ok(Self::boxed(object, Some(account.hold(size.saturating_add(extra))?)))
+    }
+
+    fn boxed(object: T, charge: Option<Charge>) -> Self {
+        let inner = ObjectBox { type_name: T::TYPE_NAME, payload: Box::new(object), _charge: charge };
         Self { object: Object(Arc::new(inner)), of: PhantomData }
     }
 }

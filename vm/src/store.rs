@@ -1,5 +1,6 @@
 //! Stores: instances and what they share.
 
+use crate::func::InstanceIdentity;
 use crate::interpreter::{InstanceState, Machine, NativeInstance, Scratch};
 use crate::module::{Module, ModuleInner};
 use crate::native::{Context, Signal};
@@ -24,6 +25,8 @@ pub struct Store<T: Send + 'static = ()> {
 /// A store without the type of its host data.
 pub struct StoreCore {
     pub(crate) modules: Vec<Arc<ModuleInner>>,
+    /// One for each instance; forks have those of their parent.
+    identities: Vec<InstanceIdentity>,
     pub(crate) instances: Vec<InstanceState>,
     pub(crate) natives: Vec<NativeInstance>,
     pub(crate) context: Context,
@@ -41,6 +44,7 @@ impl<T: Send + 'static> Store<T> {
     pub fn new(engine: &Engine, data: T) -> Self {
         let core = StoreCore {
             modules: Vec::new(),
+            identities: Vec::new(),
             instances: Vec::new(),
             natives: Vec::new(),
             context: Context::new(engine.clone(), Box::new(data)),
@@ -80,6 +84,7 @@ impl<T: Send + 'static> Store<T> {
         let account = context.meter.account();
         let core = StoreCore {
             modules: self.core.modules.clone(),
+            identities: self.core.identities.clone(),
             instances: self.core.instances.iter().map(|instance| instance.fork(account)).collect::<Result<_>>()?,
             natives,
             context,
@@ -173,11 +178,21 @@ impl StoreCore {
         self.natives.iter_mut().try_for_each(|native| native.module.notify(&mut native.state, signal))
     }
 
+    /// The module of an instance, if that is of this store.
+    pub(crate) fn module_of(&self, instance: Instance) -> Result<&Arc<ModuleInner>> {
+        let (module, identity) = (self.modules.get(instance.index as usize), self.identities.get(instance.index as usize));
+        match module {
+            Some(module) if identity == Some(&instance.identity) => Ok(module),
+            _ => Err(Error::invalid("the function or instance belongs to another store")),
+        }
+    }
+
     /// A function that the runtime calls itself, if the instance exports it.
     pub(crate) fn special(&self, instance: u32, name: &str) -> Option<Func> {
         let module = self.modules.get(instance as usize)?;
         let export = module.verified.definition().exports.iter().find(|export| export.name == name)?;
-        Some(Func { instance: Instance(instance), function: export.function })
+        let identity = *self.identities.get(instance as usize)?;
+        Some(Func { instance: Instance { index: instance, identity }, function: export.function })
     }
 
     fn call(&mut self, function: Func, arguments: &[Value]) -> Result<Vec<Value>> {
@@ -196,14 +211,17 @@ impl StoreCore {
     }
 
     pub(crate) fn add_instance(&mut self, module: &Module, state: InstanceState) -> Instance {
+        let identity = InstanceIdentity::new();
         self.modules.push(module.inner().clone());
+        self.identities.push(identity);
         self.instances.push(state);
-        Instance((self.instances.len() - 1) as u32)
+        Instance { index: (self.instances.len() - 1) as u32, identity }
     }
 
     /// Removes the last instance again, as its initialisation failed.
     pub(crate) fn remove_last_instance(&mut self) {
         self.modules.pop();
+        self.identities.pop();
         self.instances.pop();
     }
 

@@ -8,7 +8,11 @@ use std::io;
 use std::ptr;
 use std::sync::Arc;
 use vmfb_hal::abi::AddressSpace;
-use vmfb_vm::{Error, Result, Status};
+use vmfb_memory::{Charge, MemoryAccount};
+use vmfb_vm::{Error, Result, ResultExt, Status};
+
+/// What is charged for an image beside its pages: the tables that are made of it.
+const TABLE_BYTES: u64 = 4096;
 
 /// A loaded image. Clones are the same image; it is unmapped with the last of them.
 #[derive(Clone, Debug)]
@@ -19,22 +23,25 @@ struct Inner {
     mapping: Mapping,
     layout: Layout,
     placed: Placed,
+    _charge: Charge,
 }
 
 impl Image {
-    /// Maps, relocates and protects a file for this machine.
-    pub(crate) fn load(file: &[u8], architecture: &'static Architecture, code_pages: CodePages) -> Result<Self> {
+    /// Maps, relocates and protects a file for this machine. The account is charged for as long as the image is mapped.
+    pub(crate) fn load(file: &[u8], architecture: &'static Architecture, code_pages: CodePages, account: &MemoryAccount) -> Result<Self> {
         let elf = ElfFile::parse(file, Target { architecture, page: page_size() })?;
         let layout = elf.layout().clone();
         let (Ok(size), Ok(alignment)) = (usize::try_from(layout.size()), usize::try_from(layout.alignment())) else {
             return Err(Error::exhausted(format!("an image of {:#x} bytes does not fit in the address space", layout.size())));
         };
+        // Segments may be larger in memory than in the file.
+        let charge = account.hold((size as u64).saturating_add(TABLE_BYTES)).context(|| format!("mapping an image of {size} bytes"))?;
         let mut mapping = Mapping::writable(size, alignment)
             .map_err(|error| Error::exhausted(format!("no memory for an image of {size} bytes: {error}")))?;
         let base = mapping.base().expose_provenance() as u64;
         let placed = elf.place(mapping.bytes_mut(), base)?;
         protect(&mut mapping, &layout, code_pages).map_err(may_not_execute)?;
-        Ok(Self(Arc::new(Inner { mapping, layout, placed })))
+        Ok(Self(Arc::new(Inner { mapping, layout, placed, _charge: charge })))
     }
 
     /// Address of the library query function.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use vmfb_hal::abi::NativeLibrary;
 use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load, Workers};
+use vmfb_memory::MemoryAccount;
 use vmfb_vm::{Error, NativeCode, Result, Status};
 
 const PREFIX: &str = "embedded-elf-";
@@ -50,7 +51,7 @@ impl ElfLoader {
             Some(bytes) => Cow::Borrowed(bytes),
             None => Cow::Owned(parameters.data.to_vec()?),
         };
-        let image = Image::load(fat::select(&bytes, architecture)?, architecture, self.code_pages)?;
+        let image = Image::load(fat::select(&bytes, architecture)?, architecture, self.code_pages, parameters.account)?;
         tracing::debug!(format = parameters.format, bytes = bytes.len(), "mapped an embedded ELF image");
         Ok(load_library(image, parameters.constants)?.with_workers(Workers::of(parameters.engine)))
     }
@@ -90,5 +91,5 @@ pub fn check(bytes: &[u8]) -> Result<()> {
     let Some(architecture) = Architecture::host() else {
         return Err(Error::unimplemented(format!("there are no embedded ELF executables for {}", std::env::consts::ARCH)));
     };
-    Image::load(fat::select(bytes, architecture)?, architecture, CodePages::Allowed).map(drop)
+    Image::load(fat::select(bytes, architecture)?, architecture, CodePages::Allowed, &MemoryAccount::default()).map(drop)
 }

@@ -93,7 +93,7 @@ fn an_image_whose_segments_share_a_large_page_is_refused() {
 fn load(bytes: &[u8]) -> std::sync::Arc<dyn Executable> {
     let (data, engine) = (Span::from_vector(bytes.to_vec()), Engine::default());
     let format = &ElfLoader::new().formats()[0];
-    let parameters = ExecutableParameters { format, data: &data, constants: &[], engine: &engine };
+    let parameters = ExecutableParameters { format, data: &data, constants: &[], engine: &engine, account: &MemoryAccount::default() };
     match ElfLoader::new().try_load(&parameters) {
         Ok(Load::Loaded(executable)) => executable,
         Ok(Load::NotMine(error)) | Err(error) => panic!("{error}"),

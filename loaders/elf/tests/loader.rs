@@ -6,7 +6,7 @@ use support::corpus_image;
 use support::edit::{DT_RELA, Edited};
 use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load, load_executable};
 use vmfb_loader_elf::{Architecture, CodePages, ElfLoader};
-use vmfb_memory::Span;
+use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Config, Engine, Error, NativeCode, Status};
 
 fn own_format() -> String {
@@ -15,7 +15,13 @@ fn own_format() -> String {
 
 fn try_load(loader: ElfLoader, bytes: &[u8], engine: &Engine) -> Result<Load, Error> {
     let data = Span::from_vector(bytes.to_vec());
-    loader.try_load(&ExecutableParameters { format: &own_format(), data: &data, constants: &[], engine })
+    loader.try_load(&ExecutableParameters {
+        format: &own_format(),
+        data: &data,
+        constants: &[],
+        engine,
+        account: &MemoryAccount::default(),
+    })
 }
 
 fn refusal(loader: ElfLoader, bytes: &[u8], engine: &Engine) -> Error {
@@ -64,7 +70,8 @@ fn bytes_that_are_no_elf_image_are_refused() {
 fn a_failure_says_which_loader_failed() {
     let (data, engine) = (Span::from_static(b"nothing"), Engine::default());
     let format = own_format();
-    let parameters = ExecutableParameters { format: &format, data: &data, constants: &[], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: &format, data: &data, constants: &[], engine: &engine, account: &MemoryAccount::default() };
     let error = load_executable(&[std::sync::Arc::new(ElfLoader::new())], &parameters).err().unwrap();
     assert!(error.to_string().contains("with the embedded-elf loader"), "{error}");
 }
@@ -147,7 +154,8 @@ fn a_kernel_outside_the_code_is_refused() {
 fn executable_constants_that_nobody_wants_are_refused() {
     let (data, engine) = (Span::from_vector(Edited::new().bytes), Engine::default());
     let format = own_format();
-    let parameters = ExecutableParameters { format: &format, data: &data, constants: &[1, 2], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: &format, data: &data, constants: &[1, 2], engine: &engine, account: &MemoryAccount::default() };
     let error = ElfLoader::new().try_load(&parameters).err().unwrap();
     assert_eq!(error.message(), "the executable library wants 0 executable constants, 2 were given");
 }

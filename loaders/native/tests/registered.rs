@@ -11,7 +11,7 @@ use vmfb_vm::{Config, Engine, Error, FuelMetering, Meter, NativeCode, Result, St
 
 fn load_with(loader: &RegisteredLoader, format: &str, data: &[u8], constants: &[u32], engine: &Engine) -> Result<Arc<dyn Executable>> {
     let data = Span::from_vector(data.to_vec());
-    match loader.try_load(&ExecutableParameters { format, data: &data, constants, engine })? {
+    match loader.try_load(&ExecutableParameters { format, data: &data, constants, engine, account: &MemoryAccount::default() })? {
         Load::Loaded(executable) => Ok(executable),
         Load::NotMine(error) => Err(error.context("not mine")),
     }
@@ -207,6 +207,26 @@ fn a_table_of_functions_is_a_library() {
     assert_eq!(error.message(), "workgroup (0, 0, 0) of export 1 (fail) of table failed with the code 13");
     let error = run(&*executable, &mut Meter::default(), [1; 3], &[], &[&target]).unwrap_err();
     assert_eq!(error.message(), "export 0 (add) of table takes 1 constants, 0 were given");
+}
+
+/// Writes what the processor can do into binding 0, as the kernel is told.
+unsafe extern "C" fn tell_features(environment: *const Environment, dispatch: *const DispatchState, _: *const WorkgroupState) -> i32 {
+    // SAFETY: called with an environment and with one binding of 64 bytes, whose address is a multiple of 64.
+    unsafe { (*(*dispatch).binding_pointers).cast::<[u64; 8]>().write((*environment).processor_data) };
+    0
+}
+
+/// A module built for another machine may ask before it uses an instruction: the feature words are the real ones.
+#[test]
+fn c12_kernels_are_told_what_the_processor_can_do() {
+    let kernel = Kernel { name: "features", function: tell_features, constant_count: 0, binding_count: 1, local_memory_pages: 0 };
+    // SAFETY: the function writes the binding that it declares.
+    let library = unsafe { StaticLibrary::from_kernels("table", [kernel]) };
+    let executable = load(&RegisteredLoader::new().with(library), "static", b"table").unwrap();
+    let target = Span::zeroed(64, 64, &MemoryAccount::default()).unwrap();
+    run(&*executable, &mut Meter::default(), [1; 3], &[], &[&target]).unwrap();
+    let told: Vec<u64> = (0..8).map(|index| target.load_element_u64(index).unwrap()).collect();
+    assert_eq!(told, vmfb_hal::processor::words());
 }
 
 #[test]

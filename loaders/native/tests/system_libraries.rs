@@ -38,7 +38,13 @@ fn one_library() -> Vec<u8> {
 
 fn load_in(loader: &SystemLibraryLoader, bytes: &[u8], engine: &Engine) -> Result<Arc<dyn Executable>> {
     let data = Span::from_vector(bytes.to_vec());
-    match loader.try_load(&ExecutableParameters { format: FORMAT, data: &data, constants: &[], engine })? {
+    match loader.try_load(&ExecutableParameters {
+        format: FORMAT,
+        data: &data,
+        constants: &[],
+        engine,
+        account: &MemoryAccount::default(),
+    })? {
         Load::Loaded(executable) => Ok(executable),
         Load::NotMine(error) => Err(error),
     }

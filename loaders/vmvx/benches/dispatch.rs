@@ -41,7 +41,13 @@ fn executable() -> Arc<dyn Executable> {
     builder.finish().unwrap().export_from(&mut module, "nothing");
     let bytes = write_module(&module, &[] as &[Vec<u8>], ArchiveForm::Plain).unwrap();
     let engine = Engine::default();
-    let parameters = ExecutableParameters { format: FORMAT, data: &Span::from_vector(bytes), constants: &[], engine: &engine };
+    let parameters = ExecutableParameters {
+        format: FORMAT,
+        data: &Span::from_vector(bytes),
+        constants: &[],
+        engine: &engine,
+        account: &MemoryAccount::default(),
+    };
     match VmvxLoader::new().try_load(&parameters) {
         Ok(Load::Loaded(executable)) => executable,
         Ok(Load::NotMine(error)) | Err(error) => panic!("{error}"),

@@ -16,6 +16,8 @@ pub(crate) struct VmvxExecutable {
     inner: Arc<Inner>,
     /// Threads that dispatches may be spread over.
     workers: Option<Arc<Workers>>,
+    /// Pays for the module.
+    _charge: Charge,
 }
 
 /// What the threads of a dispatch share.
@@ -41,7 +43,7 @@ struct Room {
 
 impl VmvxExecutable {
     /// An executable of a module. No code of the module runs before its first dispatch.
-    pub(crate) fn new(module: Module, constants: &[u32]) -> Result<Self> {
+    pub(crate) fn new(module: Module, constants: &[u32], charge: Charge) -> Result<Self> {
         let entries = Entries::new(&module)?;
         let constants = match (entries.set_constants, constants) {
             (None, []) => None,
@@ -60,7 +62,7 @@ impl VmvxExecutable {
         // Shows imports that are not there when the executable is loaded.
         let room = inner.new_room()?;
         inner.give(room);
-        Ok(Self { inner: Arc::new(inner), workers })
+        Ok(Self { inner: Arc::new(inner), workers, _charge: charge })
     }
 
     /// The threads and the size of a grid that is worth spreading over them. Fuel is counted on the calling thread alone.

@@ -19,6 +19,12 @@ use vmfb_vm::{Error, Module, Result, ResultExt};
 /// The format of VMVX executables.
 pub const FORMAT: &str = "vmvx-bytecode-fb";
 
+/// What a module takes at most for each byte of its file: read, verified and translated.
+const BYTES_PER_BYTE: u64 = 32;
+
+/// What an executable takes however small it is: a store, a linker with the functions of `vmvx`.
+const FIXED_BYTES: u64 = 64 << 10;
+
 /// Loads executables of the format [`FORMAT`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VmvxLoader;
@@ -49,8 +55,11 @@ impl ExecutableLoader for VmvxLoader {
         }
         let _entered = tracing::debug_span!("load_vmvx", bytes = parameters.data.len()).entered();
         let load = || {
+            // Charged before it is read.
+            let bytes = (parameters.data.len() as u64).saturating_mul(BYTES_PER_BYTE).saturating_add(FIXED_BYTES);
+            let charge = parameters.account.hold(bytes)?;
             let module = Module::from_span(parameters.engine, private_copy(parameters.data)?)?;
-            VmvxExecutable::new(module, parameters.constants)
+            VmvxExecutable::new(module, parameters.constants, charge)
         };
         Ok(Load::Loaded(Arc::new(load().context(|| "loading a VMVX executable".to_owned())?)))
     }

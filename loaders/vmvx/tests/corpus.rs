@@ -51,7 +51,8 @@ fn nested() -> Vec<Nested> {
 
 fn load(nested: &Nested) -> Arc<dyn Executable> {
     let engine = Engine::default();
-    let parameters = ExecutableParameters { format: FORMAT, data: &nested.data, constants: &[], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: FORMAT, data: &nested.data, constants: &[], engine: &engine, account: &MemoryAccount::default() };
     match VmvxLoader::new().try_load(&parameters) {
         Ok(Load::Loaded(executable)) => executable,
         Ok(Load::NotMine(reason)) => panic!("{}: {reason}", nested.file),

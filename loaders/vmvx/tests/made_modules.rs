@@ -86,7 +86,7 @@ fn write(module: &ModuleDef) -> Span {
 }
 
 fn try_load(engine: &Engine, module: &ModuleDef, constants: &[u32]) -> Result<Arc<dyn Executable>> {
-    let parameters = ExecutableParameters { format: FORMAT, data: &write(module), constants, engine };
+    let parameters = ExecutableParameters { format: FORMAT, data: &write(module), constants, engine, account: &MemoryAccount::default() };
     match VmvxLoader::new().try_load(&parameters)? {
         Load::Loaded(executable) => Ok(executable),
         Load::NotMine(reason) => Err(reason),
@@ -323,11 +323,18 @@ fn other_formats_are_for_other_loaders() {
     assert!(loader.query_support("vmvx-bytecode-fb") && !loader.query_support("vmvx-bytecode-fb2"));
     let engine = Engine::default();
     let data = write(&add_constant());
-    let parameters = ExecutableParameters { format: "embedded-elf-x86_64", data: &data, constants: &[], engine: &engine };
+    let parameters = ExecutableParameters {
+        format: "embedded-elf-x86_64",
+        data: &data,
+        constants: &[],
+        engine: &engine,
+        account: &MemoryAccount::default(),
+    };
     assert!(matches!(loader.try_load(&parameters), Ok(Load::NotMine(_))));
     // Bytes that are no module are an error, as the format says that they are ours.
     let data = Span::from_static(b"\x7FELF, really; long enough to be looked at by somebody else");
-    let parameters = ExecutableParameters { format: FORMAT, data: &data, constants: &[], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: FORMAT, data: &data, constants: &[], engine: &engine, account: &MemoryAccount::default() };
     assert_eq!(loader.try_load(&parameters).err().unwrap().status(), Status::InvalidArgument);
 }
 
@@ -424,7 +431,8 @@ fn the_executable_is_a_copy_of_its_data() {
     let original = write(&add_constant());
     let shared = Span::copy_of(&original.to_vec().unwrap(), &MemoryAccount::default()).unwrap();
     let engine = Engine::default();
-    let parameters = ExecutableParameters { format: FORMAT, data: &shared, constants: &[], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: FORMAT, data: &shared, constants: &[], engine: &engine, account: &MemoryAccount::default() };
     let Load::Loaded(executable) = VmvxLoader::new().try_load(&parameters).unwrap() else { panic!("refused") };
     shared.fill(0, shared.len(), &[0xFF]).unwrap();
     let spans = [words(&[1]), words(&[0])];

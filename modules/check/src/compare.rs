@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use vmfb_hal::{BufferView, Class, ElementType, Encoding, ViewText, float8_to_f32, subspan};
-use vmfb_memory::Span;
+use vmfb_memory::{MemoryAccount, Span};
 use vmfb_vm::{Error, Meter, Result};
 
 /// Elements of each tensor that a message shows.
@@ -109,7 +109,7 @@ fn difference_at(index: u64, found: &BufferView, wanted: &BufferView) -> String 
 fn element(view: &BufferView, index: u64) -> Option<String> {
     let bits = view.element_type().bits();
     let bytes = (bits.is_multiple_of(8) && bits != 0).then_some(bits as u64 / 8)?;
-    let buffer = subspan(view.buffer(), index.checked_mul(bytes)?, bytes).ok()?;
+    let buffer = subspan(view.buffer(), index.checked_mul(bytes)?, bytes, &MemoryAccount::default()).ok()?;
     let scalar = BufferView::new(buffer, &[], view.element_type(), Encoding::DENSE).ok()?;
     let text = ViewText::new(&scalar).to_string();
     text.split_once('=').map(|(_, value)| value.to_owned())

@@ -14,7 +14,7 @@ pub(crate) fn new_buffer(meter: &mut Meter, length: i64) -> Result<Handle<HalBuf
     let wanted = u64::try_from(length).map_err(|_| Error::out_of_range(format!("a buffer of {length} bytes; the length is negative")))?;
     let bytes = usize::try_from(wanted).map_err(|_| Error::exhausted(format!("no memory for {wanted} bytes")))?;
     meter.charge_bytes(wanted)?;
-    Ok(Handle::new(HalBuffer::allocate(bytes, BASE_ALIGNMENT, meter.account())?))
+    Handle::charged(HalBuffer::allocate(bytes, BASE_ALIGNMENT, meter.account())?, 0, meter.account())
 }
 
 /// `riiI_r`: allocator, memory types, usage, size.
@@ -72,7 +72,7 @@ fn import_rest(call: &mut Call<'_, State>, attempt: i32) -> Result<()> {
     let (memory_type, usage) = (MemoryType(call.arguments.u32()?), Usage(call.arguments.u32()?));
     let imported = source_range(&mut call.arguments).and_then(|source| import_span(source.span(), memory_type, usage));
     match imported {
-        Ok(buffer) => call.results.push_reference(Handle::new(buffer)),
+        Ok(buffer) => call.results.push_reference(call.context.new_object(buffer)?),
         Err(_) if attempt != 0 => call.results.push_reference(Ref::Null),
         Err(error) => return Err(error),
     }

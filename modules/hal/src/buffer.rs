@@ -32,7 +32,8 @@ pub(crate) fn assert(call: &mut Call<'_, State>) -> Result<()> {
 /// `rII_r`: buffer, offset, length.
 pub(crate) fn part(call: &mut Call<'_, State>) -> Result<()> {
     let buffer = call.arguments.handle::<HalBuffer>("the buffer")?;
-    call.results.push_reference(subspan(&buffer, call.arguments.u64()?, call.arguments.u64()?)?);
+    let (offset, length) = (call.arguments.u64()?, call.arguments.u64()?);
+    call.results.push_reference(subspan(&buffer, offset, length, call.context.meter.account())?);
     Ok(())
 }
 

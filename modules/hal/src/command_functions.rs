@@ -7,7 +7,7 @@ use crate::layout::PipelineLayout;
 use crate::program::{Command, Nested, Pattern, Slice, Workgroups, read_buffer, read_table};
 use smallvec::SmallVec;
 use vmfb_memory::Span;
-use vmfb_vm::{Arguments, Call, Error, Handle, Meter, Result};
+use vmfb_vm::{Arguments, Call, Error, Meter, Result};
 
 /// Bindings of one dispatch.
 const MAXIMUM_BINDINGS: usize = 32;
@@ -28,7 +28,7 @@ pub(crate) fn create_with_affinity(call: &mut Call<'_, State>) -> Result<()> {
 fn create_rest(call: &mut Call<'_, State>) -> Result<()> {
     let mode = call.arguments.u32()?;
     let buffer = CommandBuffer::new(mode, call.context.meter.account());
-    call.results.push_reference(Handle::new(buffer));
+    call.results.push_reference(call.context.new_object(buffer)?);
     Ok(())
 }
 

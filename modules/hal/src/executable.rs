@@ -38,8 +38,10 @@ pub(crate) fn create_with_layouts(call: &mut Call<'_, State>) -> Result<()> {
     call.state.check_device(call.arguments.reference()?)?;
     let kernels = load(call)?;
     let count = call.arguments.span()?;
-    let layouts = (0..count).map(|_| call.arguments.handle("the pipeline layout")).collect::<Result<_>>()?;
-    call.results.push_reference(Handle::new(LoadedExecutable { kernels, layouts }));
+    let layouts: Vec<_> = (0..count).map(|_| call.arguments.handle("the pipeline layout")).collect::<Result<_>>()?;
+    let extra = (layouts.len() as u64).saturating_mul(size_of::<Handle<PipelineLayout>>() as u64);
+    let executable = Handle::charged(LoadedExecutable { kernels, layouts }, extra, call.context.meter.account())?;
+    call.results.push_reference(executable);
     Ok(())
 }
 
@@ -58,7 +60,7 @@ pub(crate) fn create_with_affinity(call: &mut Call<'_, State>) -> Result<()> {
 
 fn create_rest(call: &mut Call<'_, State>) -> Result<()> {
     let kernels = load(call)?;
-    call.results.push_reference(Handle::new(LoadedExecutable { kernels, layouts: Vec::new() }));
+    call.results.push_reference(call.context.new_object(LoadedExecutable { kernels, layouts: Vec::new() })?);
     Ok(())
 }
 
@@ -71,7 +73,8 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     let format = Name::read(format).ok_or_else(|| Error::invalid(format!("the executable format {:?} is no name", printable(format))))?;
     call.context.meter.charge_bytes(data.len() as u64)?;
     let device = &call.state.device;
-    let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &constants, engine: &device.engine };
+    let account = call.context.meter.account();
+    let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &constants, engine: &device.engine, account };
     let executable = load_executable(&device.loaders, &parameters)?;
     let timed = if device.threads.count() > 1 { executable.export_count() } else { 0 };
     Ok(Arc::new(Kernels { executable, paces: (0..timed).map(|_| Pace::default()).collect() }))

@@ -46,7 +46,8 @@ impl Awaiting {
 /// `ri_r`, `rI_r`: device, flags.
 pub(crate) fn create(call: &mut Call<'_, State>) -> Result<()> {
     call.state.check_device(call.arguments.reference()?)?;
-    call.results.push_reference(Handle::new(Fence::new()));
+    let fence = Fence::new_in(call.context.meter.account())?;
+    call.results.push_reference(call.context.new_object(fence)?);
     Ok(())
 }
 
@@ -55,7 +56,10 @@ pub(crate) fn join(call: &mut Call<'_, State>) -> Result<()> {
     let fences = read_fences(&mut call.arguments)?;
     let joined = match &fences[..] {
         [one] => Some(one.clone()),
-        _ => Fence::join(fences.iter().map(|fence| &**fence), call.context.meter.account())?.map(Handle::new),
+        _ => {
+            let joined = Fence::join(fences.iter().map(|fence| &**fence), call.context.meter.account())?;
+            joined.map(|fence| call.context.new_object(fence)).transpose()?
+        }
     };
     call.results.push_reference(joined.map_or(Ref::Null, Ref::from));
     Ok(())

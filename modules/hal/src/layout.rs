@@ -108,7 +108,7 @@ pub(crate) fn create_set(call: &mut Call<'_, State>) -> Result<()> {
         }
         ordinals.push(small);
     }
-    call.results.push_reference(Handle::new(DescriptorSetLayout { ordinals }));
+    call.results.push_reference(call.context.new_object(DescriptorSetLayout { ordinals })?);
     Ok(())
 }
 
@@ -127,6 +127,6 @@ pub(crate) fn create_pipeline(call: &mut Call<'_, State>) -> Result<()> {
     for _ in 0..count {
         sets.push(call.arguments.handle("the descriptor set layout")?);
     }
-    call.results.push_reference(Handle::new(PipelineLayout { constants, sets }));
+    call.results.push_reference(call.context.new_object(PipelineLayout { constants, sets })?);
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::queue::Work;
 use smallvec::SmallVec;
 use vmfb_hal::{Fence, HalBuffer};
 use vmfb_memory::Span;
-use vmfb_vm::{Arguments, Call, Error, Handle, Ref, RefObject, Result, Status};
+use vmfb_vm::{Arguments, Call, Error, Ref, RefObject, Result, Status};
 
 /// `!hal.file`: bytes that are read on a queue.
 pub(crate) struct File(Span);
@@ -198,7 +198,7 @@ pub(crate) fn file_from_memory(call: &mut Call<'_, State>) -> Result<()> {
         ));
     }
     let source = source_range(&mut call.arguments)?;
-    call.results.push_reference(Handle::new(File(source.span().clone().read_only())));
+    call.results.push_reference(call.context.new_object(File(source.span().clone().read_only()))?);
     Ok(())
 }
 

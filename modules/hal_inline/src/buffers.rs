@@ -19,7 +19,7 @@ pub(crate) fn allocate(meter: &mut Meter, alignment: i32, length: i64) -> Result
     let bytes = usize::try_from(wanted).map_err(|_| Error::exhausted(format!("no memory for {wanted} bytes")))?;
     let alignment = power_of_two(alignment)?;
     meter.charge_bytes(wanted)?;
-    Ok(Handle::new(HalBuffer::allocate(bytes, alignment, meter.account())?))
+    Handle::charged(HalBuffer::allocate(bytes, alignment, meter.account())?, 0, meter.account())
 }
 
 /// The official runtime accepts alignments that are no powers of two; the next power is at least as good where it is a multiple.
@@ -40,10 +40,10 @@ pub(crate) fn allocate_initialized(meter: &mut Meter, alignment: i32, source: &R
 }
 
 /// A HAL buffer over a range of a VM buffer, as writable as that is. The official runtime cannot do this.
-pub(crate) fn wrap(source: &Ref, offset: i64, length: i64) -> Result<Handle<HalBuffer>> {
+pub(crate) fn wrap(meter: &Meter, source: &Ref, offset: i64, length: i64) -> Result<Handle<HalBuffer>> {
     let source = source_buffer(source)?;
     let (offset, length) = range(source, offset, length)?;
-    Ok(Handle::new(HalBuffer::new(source.span().slice(offset, length)?)))
+    Handle::charged(HalBuffer::new(source.span().slice(offset, length)?), 0, meter.account())
 }
 
 fn source_buffer(reference: &Ref) -> Result<&Buffer> {
@@ -59,8 +59,8 @@ fn range(source: &Buffer, offset: i64, length: i64) -> Result<(usize, usize)> {
 }
 
 /// A part of a buffer; length -1 means up to its end.
-pub(crate) fn subspan(buffer: &Ref, offset: i64, length: i64) -> Result<Handle<HalBuffer>> {
-    vmfb_hal::subspan(&hal_buffer(buffer)?, offset as u64, length as u64)
+pub(crate) fn subspan(meter: &Meter, buffer: &Ref, offset: i64, length: i64) -> Result<Handle<HalBuffer>> {
+    vmfb_hal::subspan(&hal_buffer(buffer)?, offset as u64, length as u64, meter.account())
 }
 
 /// Length in bytes.

@@ -73,13 +73,13 @@ fn initialised_bytes_are_a_copy() {
 fn a_wrapped_buffer_shares_its_bytes() {
     let account = MemoryAccount::default();
     let source = Buffer::new(Span::copy_of(&[1, 2, 3, 4], &account).unwrap(), Origin::Guest);
-    let wrapped = wrap(&source.clone().into(), 1, 2).unwrap();
+    let wrapped = wrap(&Meter::default(), &source.clone().into(), 1, 2).unwrap();
     source.span().store_u8(1, 9).unwrap();
     assert_eq!(bytes(&wrapped), [9, 3]);
-    assert!(!wrap(&Buffer::constant([1]).into(), 0, 1).unwrap().span().is_writable());
-    assert_eq!(status(wrap(&source.clone().into(), 2, 3)), Some(Status::OutOfRange));
-    assert_eq!(status(wrap(&source.into(), -1, 1)), Some(Status::OutOfRange));
-    let error = wrap(&Ref::Null, 0, 0).unwrap_err();
+    assert!(!wrap(&Meter::default(), &Buffer::constant([1]).into(), 0, 1).unwrap().span().is_writable());
+    assert_eq!(status(wrap(&Meter::default(), &source.clone().into(), 2, 3)), Some(Status::OutOfRange));
+    assert_eq!(status(wrap(&Meter::default(), &source.into(), -1, 1)), Some(Status::OutOfRange));
+    let error = wrap(&Meter::default(), &Ref::Null, 0, 0).unwrap_err();
     assert_eq!(error.status(), Status::InvalidArgument);
     assert!(error.to_string().contains("--iree-flow-inline-constants-max-byte-length=268435456"), "{error}");
 }
@@ -87,17 +87,17 @@ fn a_wrapped_buffer_shares_its_bytes() {
 #[test]
 fn a_part_lies_in_its_buffer() {
     let whole = counted(8);
-    let part = subspan(&whole, 2, 5).unwrap();
+    let part = subspan(&Meter::default(), &whole, 2, 5).unwrap();
     assert_eq!(bytes(&part), [2, 3, 4, 5, 6]);
-    assert_eq!(bytes(&subspan(&whole, 6, -1).unwrap()), [6, 7]);
-    assert_eq!(bytes(&subspan(&part.into(), 1, 2).unwrap()), [3, 4]);
-    assert!(Ref::from(subspan(&whole, 0, 8).unwrap()).same(&whole));
-    assert!(Ref::from(subspan(&whole, 0, -1).unwrap()).same(&whole));
-    assert_eq!(subspan(&whole, 8, 0).unwrap().len(), 0);
+    assert_eq!(bytes(&subspan(&Meter::default(), &whole, 6, -1).unwrap()), [6, 7]);
+    assert_eq!(bytes(&subspan(&Meter::default(), &part.into(), 1, 2).unwrap()), [3, 4]);
+    assert!(Ref::from(subspan(&Meter::default(), &whole, 0, 8).unwrap()).same(&whole));
+    assert!(Ref::from(subspan(&Meter::default(), &whole, 0, -1).unwrap()).same(&whole));
+    assert_eq!(subspan(&Meter::default(), &whole, 8, 0).unwrap().len(), 0);
     for (offset, length) in [(1, 8), (9, 0), (9, -1), (-1, 1), (-8, 8), (4, i64::MAX), (-1, -1)] {
-        assert_eq!(status(subspan(&whole, offset, length)), Some(Status::OutOfRange), "{offset} {length}");
+        assert_eq!(status(subspan(&Meter::default(), &whole, offset, length)), Some(Status::OutOfRange), "{offset} {length}");
     }
-    assert_eq!(status(subspan(&Ref::Null, 0, 0)), Some(Status::InvalidArgument));
+    assert_eq!(status(subspan(&Meter::default(), &Ref::Null, 0, 0)), Some(Status::InvalidArgument));
 }
 
 #[test]

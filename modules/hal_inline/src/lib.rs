@@ -100,14 +100,14 @@ fn buffer_allocate_initialized(call: &mut Call<'_, ()>) -> Result<()> {
 fn buffer_wrap(call: &mut Call<'_, ()>) -> Result<()> {
     let source = call.arguments.reference()?;
     let (offset, length) = (call.arguments.i64()?, call.arguments.i64()?);
-    call.results.push_reference(buffers::wrap(source, offset, length)?);
+    call.results.push_reference(buffers::wrap(&call.context.meter, source, offset, length)?);
     Ok(())
 }
 
 fn buffer_subspan(call: &mut Call<'_, ()>) -> Result<()> {
     let buffer = call.arguments.reference()?;
     let (offset, length) = (call.arguments.i64()?, call.arguments.i64()?);
-    call.results.push_reference(buffers::subspan(buffer, offset, length)?);
+    call.results.push_reference(buffers::subspan(&call.context.meter, buffer, offset, length)?);
     Ok(())
 }
 

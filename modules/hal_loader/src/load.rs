@@ -30,10 +30,11 @@ pub(crate) fn load(
     let _entered = tracing::debug_span!("load", format = &*name, bytes = data.len(), constants = constants.len()).entered();
     // Every loader reads all of it.
     meter.charge_bytes(data.len() as u64)?;
-    let parameters = ExecutableParameters { format: &name, data: data.span(), constants: &constants, engine };
+    let account = meter.account();
+    let parameters = ExecutableParameters { format: &name, data: data.span(), constants: &constants, engine, account };
     let executable = load_executable(loaders, &parameters)?;
     tracing::debug!(exports = executable.export_count(), "executable loaded");
-    Ok(Handle::new(ExecutableReference(executable)))
+    Handle::charged(ExecutableReference(executable), 0, account)
 }
 
 /// The 32-bit constants in a buffer; none for null.

@@ -144,7 +144,7 @@ impl Target {
             // In range, as checked.
             let bytes = bytes.slice(parameter_offset as usize, length as usize)?;
             if bytes.address().addr().is_multiple_of(BASE_ALIGNMENT) {
-                return Ok(Handle::new(HalBuffer::with_usage(bytes, memory_type, self.usage)));
+                return Handle::charged(HalBuffer::with_usage(bytes, memory_type, self.usage), 0, meter.account());
             }
         }
         let bytes = usize::try_from(length).map_err(|_| Error::exhausted(format!("no memory for {length} bytes")))?;
@@ -153,7 +153,7 @@ impl Target {
         meter.charge_bytes(length)?;
         let target = Span::zeroed(bytes, BASE_ALIGNMENT, meter.account())?;
         parameter.copy_to(parameter_offset, &target)?;
-        Ok(Handle::new(HalBuffer::with_usage(target, memory_type, self.usage)))
+        Handle::charged(HalBuffer::with_usage(target, memory_type, self.usage), 0, meter.account())
     }
 
     /// Whether the program will not write the buffer.

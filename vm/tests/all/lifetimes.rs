@@ -204,3 +204,62 @@ fn functions_and_instances_of_another_store_are_refused() {
     assert!(Func::by_ordinal(&full.store, full.instance, 1).is_err());
     full.call("run", &[]).unwrap();
 }
+
+/// Nor are they taken for those of the other store that happen to have the same numbers: results would be wrong.
+#[test]
+fn functions_of_another_store_are_refused_even_if_that_has_as_many() {
+    let engine = Engine::default();
+    let returning = |number: i32| {
+        let mut program = Program::new(NEWEST);
+        program.export("run", "0v_i", |f| {
+            f.start_block();
+            f.i32(0, number).ret([v(0)]);
+        });
+        let mut store = Store::new(&engine, ());
+        let instance = program.instantiate(&mut store).unwrap();
+        (store, instance)
+    };
+    let ((mut one, first), (mut two, second)) = (returning(1), returning(2));
+    assert_ne!(first, second);
+    let function = first.function(&one, "run").unwrap();
+    let typed = first.typed_function::<(), i32>(&one, "run").unwrap();
+    let refused = [
+        function.call(&mut two, &[]).err(),
+        function.start(&mut two, &[]).err(),
+        function.call_raw(&mut two, &[], &[]).err(),
+        function.convention(&two).err(),
+        typed.call(&mut two, ()).err(),
+        first.function(&two, "run").err(),
+        first.typed_function::<(), i32>(&two, "run").err(),
+        first.module(&two).err(),
+        Func::by_ordinal(&two, first, 0).err(),
+    ];
+    for error in refused {
+        let error = error.expect("the function belongs to the other store");
+        assert!(error.status() == Status::InvalidArgument && error.to_string().contains("another store"), "{error}");
+    }
+    assert_eq!(typed.call(&mut one, ()).unwrap(), 1);
+    assert_eq!(second.typed_function::<(), i32>(&two, "run").unwrap().call(&mut two, ()).unwrap(), 2);
+    // A fork has the instances of its parent, and what is made afterwards is of one of them alone.
+    let mut fork = one.fork(()).unwrap();
+    assert_eq!(typed.call(&mut fork, ()).unwrap(), 1);
+    let mut program = Program::new(NEWEST);
+    program.export("run", "0v_i", |f| {
+        f.start_block();
+        f.i32(0, 3).ret([v(0)]);
+    });
+    let (of_parent, of_fork) = (program.instantiate(&mut one).unwrap(), program.instantiate(&mut fork).unwrap());
+    assert!(of_parent.function(&fork, "run").is_err() && of_fork.function(&one, "run").is_err());
+    assert!(of_parent.function(&one, "run").is_ok() && of_fork.function(&fork, "run").is_ok());
+}
+
+#[test]
+fn a_handle_outlives_its_store_harmlessly() {
+    let mut first = program().start();
+    let (instance, function) = (first.instance, first.instance.function(&first.store, "run").unwrap());
+    first.call("run", &[]).unwrap();
+    drop(first);
+    let mut second = program().start();
+    assert!(function.call(&mut second.store, &[]).is_err() && instance.function(&second.store, "run").is_err());
+    second.call("run", &[]).unwrap();
+}

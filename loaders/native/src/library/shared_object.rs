@@ -8,7 +8,11 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use vmfb_hal::abi::{HostConvention, HostQuery, NativeLibrary, QUERY_SYMBOL};
 use vmfb_hal::{Executable, ExecutableParameters, Workers};
+use vmfb_memory::Charge;
 use vmfb_vm::{Error, Result, Status};
+
+/// What is charged for a library beside its bytes: the tables that are made of it, and what the system keeps.
+const TABLE_BYTES: u64 = 16 << 10;
 
 /// An open shared object and its file. The library is closed before its file goes.
 struct OpenLibrary {
@@ -16,10 +20,13 @@ struct OpenLibrary {
     /// What it leaves undefined.
     _mathematics: Option<libloading::Library>,
     _placed: Placed,
+    _charge: Charge,
 }
 
 /// Opens a shared object and reads its tables.
 pub(crate) fn open(mut placed: Placed, parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
+    // The file and what is mapped of it, about.
+    let charge = parameters.account.hold((parameters.data.len() as u64).saturating_mul(2).saturating_add(TABLE_BYTES))?;
     let mathematics = open_mathematics();
     // SAFETY: opening runs the initializers of the library, which nobody can check: the user vouches for machine code by not
     // denying it in the engine's configuration, which says so.
@@ -28,7 +35,7 @@ pub(crate) fn open(mut placed: Placed, parameters: &ExecutableParameters<'_>) ->
         Error::new(Status::Unavailable, format!("the system does not open the library: {reason}"))
     })?;
     placed.opened();
-    let open = OpenLibrary { library, _mathematics: mathematics, _placed: placed };
+    let open = OpenLibrary { library, _mathematics: mathematics, _placed: placed, _charge: charge };
     // SAFETY: the symbol is a function of this type by the ABI; it is called while the library is open.
     let query = unsafe { open.library.get::<HostQuery>(QUERY_SYMBOL) }
         .map_err(|_| Error::not_found(format!("the library exports no function {QUERY_SYMBOL}: it is no executable library")))?;
