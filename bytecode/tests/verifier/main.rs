@@ -7,6 +7,7 @@ mod calls;
 mod descriptors;
 mod operands;
 mod robustness;
+mod table;
 
 use vmfb_bytecode::Status::{self, FailedPrecondition, InvalidArgument, OutOfRange, ResourceExhausted, Unimplemented};
 use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
