@@ -56,7 +56,9 @@ impl MemoryAccount {
             let Some(sum) = sum else { return Err(Error::OverLimit { requested: bytes, used, limit }) };
             match self.0.used.compare_exchange_weak(used, sum, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.0.peak.fetch_max(sum, Ordering::Relaxed);
+                    if sum > self.peak() {
+                        self.0.peak.fetch_max(sum, Ordering::Relaxed);
+                    }
                     return Ok(());
                 }
                 Err(now) => used = now,

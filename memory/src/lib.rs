@@ -9,10 +9,12 @@
 mod account;
 mod bulk;
 mod error;
+mod exclusive;
 mod span;
 mod storage;
 
 pub use account::{Charge, MemoryAccount};
 pub use error::{Error, Result};
+pub use exclusive::{Exclusive, Guard};
 pub use span::Span;
 pub use storage::{BASE_ALIGNMENT, STORAGE_OVERHEAD, live_allocations};

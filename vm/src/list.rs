@@ -2,11 +2,15 @@
 //!
 //! Lists may hold lists, also themselves, to any depth; dropping one does not recurse.
 
+mod scalar;
+
+pub use scalar::Scalar;
+
 use crate::types::{ElementKind, RefType};
 use crate::{Buffer, Error, Ref, Result, Value};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use vmfb_memory::MemoryAccount;
+use std::sync::{Arc, Weak};
+use vmfb_memory::{Exclusive, Guard, MemoryAccount};
 
 /// A list. Clones are the same list.
 #[derive(Clone)]
@@ -19,7 +23,7 @@ pub(crate) struct WeakList(Weak<Inner>);
 struct Inner {
     element: ElementKind,
     account: MemoryAccount,
-    items: Mutex<Items>,
+    items: Exclusive<Items>,
 }
 
 /// Elements and what was charged for them.
@@ -45,34 +49,6 @@ enum Slot {
     #[default]
     Empty,
     Value(Value),
-}
-
-/// A number in a list, of any width. Converts as list accesses do: integers truncate and sign-extend among each other, floats
-/// round among each other, and the two kinds read as zero of each other.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar {
-    /// Any integer, sign-extended.
-    Integer(i64),
-    /// Any float.
-    Float(f64),
-}
-
-impl Scalar {
-    /// As an integer; the caller truncates.
-    pub fn integer(self) -> i64 {
-        match self {
-            Self::Integer(value) => value,
-            Self::Float(_) => 0,
-        }
-    }
-
-    /// As a float; the caller rounds.
-    pub fn float(self) -> f64 {
-        match self {
-            Self::Integer(_) => 0.0,
-            Self::Float(value) => value,
-        }
-    }
 }
 
 macro_rules! for_elements {
@@ -107,7 +83,7 @@ impl List {
             ElementKind::Ref(_) => Elements::Ref(Vec::new()),
             ElementKind::Variant => Elements::Variant(Vec::new()),
         };
-        let items = Mutex::new(Items { elements, charged: LIST_OVERHEAD });
+        let items = Exclusive::new(Items { elements, charged: LIST_OVERHEAD });
         let list = Self(Arc::new(Inner { element, account: account.clone(), items }));
         list.reserve(capacity)?;
         Ok(list)
@@ -195,18 +171,14 @@ impl List {
             Elements::I16(vector) => vector.get(at).map(|value| Scalar::Integer(i64::from(*value))),
             Elements::I32(vector) => vector.get(at).map(|value| Scalar::Integer(i64::from(*value))),
             Elements::I64(vector) => vector.get(at).map(|value| Scalar::Integer(*value)),
-            Elements::F32(vector) => vector.get(at).map(|value| Scalar::Float(f64::from(*value))),
-            Elements::F64(vector) => vector.get(at).map(|value| Scalar::Float(*value)),
+            Elements::F32(vector) => vector.get(at).map(|value| Scalar::Single(*value)),
+            Elements::F64(vector) => vector.get(at).map(|value| Scalar::Double(*value)),
             Elements::Ref(vector) => match vector.get(at) {
                 Some(_) => return Err(not_a("number", "a list of references")),
                 None => None,
             },
             Elements::Variant(vector) => match vector.get(at) {
-                Some(Slot::Value(Value::I32(value))) => Some(Scalar::Integer(i64::from(*value))),
-                Some(Slot::Value(Value::I64(value))) => Some(Scalar::Integer(*value)),
-                Some(Slot::Value(Value::F32(value))) => Some(Scalar::Float(f64::from(*value))),
-                Some(Slot::Value(Value::F64(value))) => Some(Scalar::Float(*value)),
-                Some(Slot::Value(Value::Ref(_))) => return Err(not_a("number", "a reference")),
+                Some(Slot::Value(value)) => Some(Scalar::of(value).ok_or_else(|| not_a("number", "a reference"))?),
                 Some(Slot::Empty) => return Err(not_a("number", "an empty element")),
                 None => None,
             },
@@ -232,12 +204,24 @@ impl List {
 
     /// Takes the reference at an index out of the list and leaves null, if `wanted` accepts it; else leaves it and gives null.
     pub(crate) fn take_ref(&self, index: u32, wanted: &RefType) -> Result<Ref> {
-        let reference = self.get_ref(index)?;
-        if !wanted.accepts(&reference) {
-            return Ok(Ref::Null);
+        let mut items = self.lock();
+        let at = index as usize;
+        match &mut items.elements {
+            Elements::Ref(vector) => match vector.get_mut(at) {
+                Some(reference) if wanted.accepts(reference) => return Ok(std::mem::take(reference)),
+                Some(_) => return Ok(Ref::Null),
+                None => {}
+            },
+            Elements::Variant(vector) => match vector.get_mut(at) {
+                Some(slot @ Slot::Value(Value::Ref(_))) => return Ok(take_accepted(slot, wanted)),
+                Some(Slot::Empty) => return Ok(Ref::Null),
+                Some(Slot::Value(_)) | None => {}
+            },
+            _ => {}
         }
-        self.set(index, Value::Ref(Ref::Null))?;
-        Ok(reference)
+        drop(items);
+        // What is left is an error, which reading finds as well.
+        self.get_ref(index)
     }
 
     /// The value at an index; empty elements are null references.
@@ -260,7 +244,7 @@ impl List {
         }
         match self.0.element {
             ElementKind::I8 | ElementKind::I16 => Ok(Value::I32(self.get_scalar(index)?.integer() as i32)),
-            ElementKind::F64 => Ok(Value::F64(self.get_scalar(index)?.float())),
+            ElementKind::F64 => Ok(Value::F64(self.get_scalar(index)?.double())),
             ElementKind::Ref(_) => Ok(Value::Ref(self.get_ref(index)?)),
             _ => Ok(Value::I64(self.get_scalar(index)?.integer())),
         }
@@ -269,39 +253,63 @@ impl List {
     /// Replaces the value at an index. Numbers are converted to the element type; a reference must have the element type
     /// (INVALID_ARGUMENT); a value in a list of references, or the other way round, is FAILED_PRECONDITION.
     pub fn set(&self, index: u32, value: Value) -> Result<()> {
+        match value {
+            Value::Ref(reference) => self.set_ref(index, reference),
+            number => self.set_number(index, number),
+        }
+    }
+
+    /// Replaces the reference at an index.
+    #[inline]
+    pub(crate) fn set_ref(&self, index: u32, reference: Ref) -> Result<()> {
         let mut items = self.lock();
         let at = index as usize;
-        let length = for_elements!(&items.elements, vector => vector.len());
-        if at >= length {
-            return Err(index_error(index, length));
-        }
-        let old = match (&mut items.elements, value) {
-            (Elements::Ref(vector), Value::Ref(reference)) => {
+        // The old element may be the last reference to a list, maybe this one: it is released without the lock.
+        match &mut items.elements {
+            Elements::Ref(vector) if at < vector.len() => {
                 if let ElementKind::Ref(wanted) = &self.0.element
                     && !wanted.accepts(&reference)
                 {
-                    let found = reference.type_name();
-                    return Err(Error::invalid(format!("a !{found} cannot be an element of a list of !{}", wanted.name())));
+                    return Err(wrong_element(&reference, wanted));
                 }
-                vector.get_mut(at).map(|slot| std::mem::replace(slot, reference))
+                let old = vector.get_mut(at).map(|slot| std::mem::replace(slot, reference));
+                drop(items);
+                drop(old);
+                Ok(())
             }
-            (Elements::Ref(_), _) => return Err(not_a("reference", "a number")),
-            (Elements::Variant(vector), value) => {
-                let slot = if matches!(value, Value::Ref(Ref::Null)) { Slot::Empty } else { Slot::Value(value) };
-                match vector.get_mut(at).map(|place| std::mem::replace(place, slot)) {
-                    Some(Slot::Value(Value::Ref(old))) => Some(old),
-                    _ => None,
-                }
+            Elements::Variant(vector) if at < vector.len() => {
+                let slot = if reference.is_null() { Slot::Empty } else { Slot::Value(Value::Ref(reference)) };
+                let old = vector.get_mut(at).map(|place| std::mem::replace(place, slot));
+                drop(items);
+                drop(old);
+                Ok(())
             }
-            (_, Value::Ref(_)) => return Err(not_a("number", "a reference")),
-            (elements, value) => {
-                store_scalar(elements, at, &value);
-                None
+            elements if at < for_elements!(&*elements, vector => vector.len()) => Err(not_a("number", "a reference")),
+            elements => Err(past_the_end(index, elements)),
+        }
+    }
+
+    /// Replaces the number at an index; a reference is not taken.
+    #[inline]
+    pub(crate) fn set_number(&self, index: u32, number: Value) -> Result<()> {
+        let scalar = Scalar::of(&number).ok_or_else(|| not_a("number", "a reference"))?;
+        let mut items = self.lock();
+        let at = index as usize;
+        match &mut items.elements {
+            Elements::I32(vector) if at < vector.len() => put(vector, at, scalar.integer() as i32),
+            Elements::I8(vector) if at < vector.len() => put(vector, at, scalar.integer() as i8),
+            Elements::I16(vector) if at < vector.len() => put(vector, at, scalar.integer() as i16),
+            Elements::I64(vector) if at < vector.len() => put(vector, at, scalar.integer()),
+            Elements::F32(vector) if at < vector.len() => put(vector, at, scalar.single()),
+            Elements::F64(vector) if at < vector.len() => put(vector, at, scalar.double()),
+            Elements::Variant(vector) if at < vector.len() => {
+                let old = vector.get_mut(at).map(|place| std::mem::replace(place, Slot::Value(number)));
+                drop(items);
+                drop(old);
             }
-        };
-        // The old element may be the last reference to a list, maybe this one: release it without the lock.
-        drop(items);
-        drop(old);
+            Elements::Ref(vector) if at < vector.len() => return Err(not_a("reference", "a number")),
+            elements => return Err(past_the_end(index, elements)),
+        }
         Ok(())
     }
 
@@ -348,8 +356,8 @@ impl List {
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Items> {
-        self.0.items.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, Items> {
+        self.0.items.lock()
     }
 }
 
@@ -363,27 +371,20 @@ impl WeakList {
     }
 }
 
-fn store_scalar(elements: &mut Elements, at: usize, value: &Value) {
-    let scalar = match value {
-        Value::I32(value) => Scalar::Integer(i64::from(*value)),
-        Value::I64(value) => Scalar::Integer(*value),
-        Value::F32(value) => Scalar::Float(f64::from(*value)),
-        Value::F64(value) => Scalar::Float(*value),
-        Value::Ref(_) => return,
-    };
-    fn put<T>(vector: &mut [T], at: usize, value: T) {
-        if let Some(slot) = vector.get_mut(at) {
-            *slot = value;
+/// The reference of a slot, which is empty afterwards; null and no change if it is of another type.
+fn take_accepted(slot: &mut Slot, wanted: &RefType) -> Ref {
+    match std::mem::take(slot) {
+        Slot::Value(Value::Ref(reference)) if wanted.accepts(&reference) => reference,
+        other => {
+            *slot = other;
+            Ref::Null
         }
     }
-    match elements {
-        Elements::I8(vector) => put(vector, at, scalar.integer() as i8),
-        Elements::I16(vector) => put(vector, at, scalar.integer() as i16),
-        Elements::I32(vector) => put(vector, at, scalar.integer() as i32),
-        Elements::I64(vector) => put(vector, at, scalar.integer()),
-        Elements::F32(vector) => put(vector, at, scalar.float() as f32),
-        Elements::F64(vector) => put(vector, at, scalar.float()),
-        Elements::Ref(_) | Elements::Variant(_) => {}
+}
+
+fn put<T>(vector: &mut [T], at: usize, value: T) {
+    if let Some(slot) = vector.get_mut(at) {
+        *slot = value;
     }
 }
 
@@ -430,7 +431,7 @@ fn drop_iteratively(mut pending: Vec<Ref>) {
         if let Ref::List(list) = reference
             && let Some(mut inner) = Arc::into_inner(list.0)
         {
-            let items = inner.items.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let items = inner.items.get_mut();
             pending.append(&mut take_references(&mut items.elements));
         }
     }
@@ -438,7 +439,7 @@ fn drop_iteratively(mut pending: Vec<Ref>) {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let items = self.items.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let items = self.items.get_mut();
         self.account.refund(items.charged);
         drop_iteratively(take_references(&mut items.elements));
     }
@@ -452,6 +453,11 @@ fn past_the_end(index: u32, elements: &Elements) -> Error {
 #[cold]
 fn index_error(index: u32, length: usize) -> Error {
     Error::out_of_range(format!("list index {index} is not below the size {length}"))
+}
+
+#[cold]
+fn wrong_element(reference: &Ref, wanted: &RefType) -> Error {
+    Error::invalid(format!("a !{} cannot be an element of a list of !{}", reference.type_name(), wanted.name()))
 }
 
 #[cold]

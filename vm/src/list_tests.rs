@@ -20,7 +20,36 @@ fn numbers_convert_as_measured_on_the_official_runtime() {
     let float = list(ElementKind::F32, 1);
     float.set(0, Value::F32(2.5)).unwrap();
     assert_eq!(float.get_scalar(0).unwrap().integer(), 0);
-    assert_eq!(float.get_scalar(0).unwrap().float(), 2.5);
+    assert_eq!(float.get_scalar(0).unwrap().double(), 2.5);
+}
+
+#[test]
+fn an_f32_keeps_its_bits() {
+    let signalling = f32::from_bits(0x7f80_0001);
+    for kind in [ElementKind::F32, ElementKind::Variant] {
+        let list = list(kind, 1);
+        list.set(0, Value::F32(signalling)).unwrap();
+        assert_eq!(list.get_scalar(0).unwrap().single().to_bits(), 0x7f80_0001);
+    }
+}
+
+#[test]
+fn taking_leaves_null_behind_and_only_what_is_wanted_is_taken() {
+    let buffer = || Ref::from(Buffer::constant(vec![1]));
+    for kind in [ElementKind::Ref(RefType::Buffer), ElementKind::Variant] {
+        let list = list(kind, 2);
+        list.set(0, Value::Ref(buffer())).unwrap();
+        assert!(list.take_ref(0, &RefType::List).unwrap().is_null());
+        assert!(!list.get_ref(0).unwrap().is_null(), "a list was wanted: the buffer stays");
+        assert!(!list.take_ref(0, &RefType::Buffer).unwrap().is_null());
+        assert!(list.get_ref(0).unwrap().is_null());
+        assert!(list.take_ref(1, &RefType::Buffer).unwrap().is_null());
+        assert_eq!(list.take_ref(2, &RefType::Buffer).unwrap_err().status(), Status::OutOfRange);
+    }
+    let numbers = list(ElementKind::Variant, 1);
+    numbers.set(0, Value::I32(7)).unwrap();
+    assert_eq!(numbers.take_ref(0, &RefType::Buffer).unwrap_err().status(), Status::FailedPrecondition);
+    assert_eq!(numbers.get_scalar(0).unwrap().integer(), 7);
 }
 
 #[test]

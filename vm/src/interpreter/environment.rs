@@ -9,7 +9,7 @@ use crate::module::ModuleInner;
 use crate::native::{Completion, Context};
 use crate::registers::RegisterValue;
 use crate::stack::Values;
-use crate::{Buffer, Error, List, Ref, RefType, Result, Status, Value};
+use crate::{Buffer, Error, List, Ref, RefType, Result, Status};
 
 /// What the ops of one frame work on, beside its value registers.
 pub(super) struct Environment<'e> {
@@ -120,10 +120,12 @@ impl Environment<'_> {
 
     /// Writes a reference into a list.
     pub(super) fn list_set_ref(&mut self, values: &Values, op: &Inst) -> Result<()> {
-        let value = self.refs[usize::from(op.a & !MOVE)].clone();
-        self.list(op.b)?.set(u32::get(values, op.c), Value::Ref(value))?;
-        if op.a & MOVE != 0 {
-            self.set_ref(op.a & !MOVE, Ref::Null);
+        // A list that is moved into itself is still needed to do so.
+        let (register, itself) = (op.a & !MOVE, op.a & !MOVE == op.b);
+        let value = self.operand(if itself { register } else { op.a });
+        self.list(op.b)?.set_ref(u32::get(values, op.c), value)?;
+        if itself && op.a & MOVE != 0 {
+            self.set_ref(register, Ref::Null);
         }
         Ok(())
     }

@@ -376,15 +376,15 @@ macro_rules! list_access {
 
         #[inline(never)]
         pub(super) fn $set(environment: &mut Environment<'_>, values: &mut Values, op: &Inst) -> Result<()> {
-            list(environment, op.b)?.set(u32::get(values, op.c), Value::$value(<$type>::get(values, op.a)))
+            list(environment, op.b)?.set_number(u32::get(values, op.c), Value::$value(<$type>::get(values, op.a)))
         }
     };
 }
 
 list_access!(list_get_i32, list_set_i32, i32, I32, |scalar| scalar.integer() as i32);
 list_access!(list_get_i64, list_set_i64, i64, I64, |scalar| scalar.integer());
-list_access!(list_get_f32, list_set_f32, f32, F32, |scalar| scalar.float() as f32);
-list_access!(list_get_f64, list_set_f64, f64, F64, |scalar| scalar.float());
+list_access!(list_get_f32, list_set_f32, f32, F32, |scalar| scalar.single());
+list_access!(list_get_f64, list_set_f64, f64, F64, |scalar| scalar.double());
 
 #[inline(never)]
 pub(super) fn list_get_ref(environment: &mut Environment<'_>, values: &mut Values, op: &Inst) -> Result<()> {

@@ -482,3 +482,27 @@ fn growth_beyond_the_memory_limit_fails() {
         }
     }
 }
+
+/// The list operand and the moved value are one register: the list gets itself, then the register is released.
+#[test]
+fn a_list_moved_into_itself() {
+    for version in VERSIONS {
+        let mut program = Program::new(version);
+        let element = program.type_of("!vm.list<?>");
+        program.export("main", "0v_r", |f| {
+            f.start_block();
+            f.i32(0, 1).op(Op::ListAlloc { element, capacity: X4(0), dst: RefMove::new(0) });
+            f.op(Op::ListResize { list: LIST, size: X4(0) });
+            f.op(Op::ListSetRef { list: LIST, index: X4(1), value: RefMove::moved(0) }).ret([r(0)]);
+        });
+        let mut running = program.start();
+        // Until version 15 a list access leaves its operands.
+        let left = running.call("main", &[]).unwrap().remove(0);
+        assert_eq!(matches!(left, Value::Ref(Ref::Null)), version.major() >= 16);
+        drop(left);
+        let account = running.store.account().clone();
+        assert!(account.used() > 0, "the list holds itself");
+        drop(running);
+        assert_eq!(account.used(), 0, "and ends with its store");
+    }
+}
