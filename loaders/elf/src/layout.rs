@@ -172,7 +172,7 @@ impl Layout {
             return Err(refused(&field(index, "p_filesz"), why));
         }
         let end = header.address.checked_add(header.memory_size).and_then(|end| end.checked_next_multiple_of(self.page));
-        if end.is_none_or(|end| end - 1 > class.address_limit()) {
+        if end.is_none_or(|end| end.saturating_sub(1) > class.address_limit()) {
             let why = format!("{:#x} bytes (p_memsz) from {:#x} on wrap around the address space", header.memory_size, header.address);
             return Err(refused(&field(index, "p_vaddr"), why));
         }

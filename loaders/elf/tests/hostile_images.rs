@@ -140,6 +140,10 @@ refused! {
     string_size_zero: |e| e.set_dynamic(DT_STRSZ, 0) => "DT_STRSZ";
     strings_not_terminated: |e| e.set_dynamic(DT_STRSZ, 20) => "DT_STRSZ";
     hash_bucket_count: |e| edit32(e, |e| e.table(DT_HASH), u32::MAX) => "DT_HASH";
+    hash_counts_that_add_up_to_more_than_32_bits: |e| {
+        let at = e.table(DT_HASH);
+        e.set32(at, u32::MAX).set32(at + 4, u32::MAX)
+    } => "DT_HASH";
     hash_chain_count: |e| edit32(e, |e| e.table(DT_HASH) + 4, u32::MAX) => "DT_HASH";
     hash_link: |e| edit32(e, |e| e.table(DT_HASH) + 8, 2) => "DT_HASH";
     symbol_name: |e| edit32(e, |e| e.table(DT_SYMTAB) + 24, u32::MAX) => "st_name";
@@ -151,6 +155,20 @@ refused! {
     relocation_of_code: |e| edit64(e, |e| e.table(DT_RELA), 0x1640) => "r_offset";
     relocation_at_the_end: |e| edit64(e, |e| e.table(DT_RELA), 0x3FFC) => "r_offset";
     relocation_negative_addend: |e| edit64(e, |e| e.table(DT_RELA) + 16, u64::MAX) => "r_addend";
+}
+
+/// A segment without bytes takes no pages, so it may stand anywhere.
+#[test]
+fn an_empty_segment_is_taken_wherever_it_is() {
+    for address in [0, 0x1000, 1 << 40] {
+        let image = Edited::new();
+        let header = image.program_header(PT_GNU_STACK, 0);
+        let image = image.set32(header, PT_LOAD).set32(header + 4, 4);
+        let image = [(8, 0), (16, address), (32, 0), (40, 0), (48, 1)]
+            .into_iter()
+            .fold(image, |image, (at, value)| image.set64(header + at, value));
+        place(&image.bytes).unwrap_or_else(|error| panic!("at {address:#x}: {error}"));
+    }
 }
 
 /// X10: ends that wrap to something small, and addresses of the dynamic table outside the image.
