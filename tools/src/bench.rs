@@ -2,6 +2,7 @@
 
 use crate::command_line::{LimitArguments, ModuleArguments, main_of, write_output};
 use crate::failure::{Failure, Result, printable};
+use crate::interrupt;
 use crate::session::{self, Callable, Session};
 use crate::trace;
 use crate::values::ValueReader;
@@ -9,7 +10,7 @@ use clap::{ArgAction, Parser};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use vmfb_vm::{Status, Value};
+use vmfb_vm::{Interruption, Status, Value};
 
 /// Measures calls of functions: processor time of the calling thread, of the whole process, and wall time.
 ///
@@ -82,7 +83,8 @@ struct Measurement {
 
 fn run(arguments: BenchArguments) -> Result<ExitCode> {
     trace::start(arguments.verbose);
-    let engine = session::engine(&arguments.limits);
+    // Loops that look for interruptions take a tenth longer. What is measured ends between two calls instead.
+    let engine = session::engine(&arguments.limits, Interruption::Off);
     let modules = session::load(&engine, &arguments.modules)?;
     let mut session = Session::new(&engine, modules, &arguments.limits)?;
     let callables = match (&arguments.function, arguments.input.as_slice()) {
@@ -95,26 +97,42 @@ fn run(arguments: BenchArguments) -> Result<ExitCode> {
         return Err(Failure::new(Status::NotFound, "no function without arguments").help("name one with --function and give its --input"));
     }
     let mut measurements = Vec::new();
+    let mut outcome = Ok(ExitCode::SUCCESS);
     for callable in &callables {
-        measurements.push(measure(&arguments, &mut session, callable).map_err(|failure| callable.explain(failure))?);
+        let mut measurement = Measurement { function: callable.name.clone(), iterations: 0, runs: Vec::new() };
+        let measured = measure(&arguments, &mut session, callable, &mut measurement).map_err(|failure| callable.explain(failure));
+        // What was measured before somebody asked for the end is reported.
+        let ends = interrupt::exit_code().is_some();
+        if !ends || !measurement.runs.is_empty() {
+            measurements.push(measurement);
+        }
+        match measured {
+            Err(failure) if ends => outcome = Err(failure),
+            measured => measured?,
+        }
+        if ends {
+            break;
+        }
     }
-    let text = if arguments.json { json(&measurements) } else { table(&measurements) };
-    write_output(&text)
+    if !measurements.is_empty() {
+        write_output(&if arguments.json { json(&measurements) } else { table(&measurements) })?;
+    }
+    outcome
 }
 
-fn measure(arguments: &BenchArguments, session: &mut Session, callable: &Callable) -> Result<Measurement> {
+/// Measures until all is done or somebody asks for the end; whole runs are in `measurement` either way.
+fn measure(arguments: &BenchArguments, session: &mut Session, callable: &Callable, measurement: &mut Measurement) -> Result<()> {
     let inputs = ValueReader::new(session.store.account().clone()).inputs(&arguments.input, &callable.inputs)?;
     // The first call translates code and touches memory for the first time.
     let first = calls(session, callable, &inputs, 1)?;
-    let iterations = match arguments.iterations {
+    measurement.iterations = match arguments.iterations {
         Some(iterations) => iterations,
         None => calibrate(arguments, session, callable, &inputs, first)?,
     };
-    let mut runs = Vec::new();
     for _ in 0..arguments.repetitions {
-        runs.push(calls(session, callable, &inputs, iterations)?);
+        measurement.runs.push(calls(session, callable, &inputs, measurement.iterations)?);
     }
-    Ok(Measurement { function: callable.name.clone(), iterations, runs })
+    Ok(())
 }
 
 /// How many calls take the minimum time.
@@ -137,6 +155,9 @@ fn calibrate(arguments: &BenchArguments, session: &mut Session, callable: &Calla
 fn calls(session: &mut Session, callable: &Callable, inputs: &[Value], iterations: u64) -> Result<Times> {
     let (thread, process, wall) = (clock::thread(), clock::process(), Instant::now());
     for _ in 0..iterations {
+        if interrupt::exit_code().is_some() {
+            return Err(Failure::new(Status::Cancelled, "the measurement was interrupted"));
+        }
         drop(callable.call(&mut session.store, inputs)?);
     }
     let (wall, process, thread) = (wall.elapsed(), clock::process().saturating_sub(process), clock::thread().saturating_sub(thread));

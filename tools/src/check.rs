@@ -2,6 +2,7 @@
 
 use crate::command_line::{LimitArguments, ModuleArguments, main_of};
 use crate::failure::{Colour, Failure, Result, io_status, printable};
+use crate::interrupt;
 use crate::parameters::ParameterArguments;
 use crate::session::{self, Session, public_exports};
 use crate::trace;
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use vmfb::hal::coarse_fences::takes_coarse_fences;
 use vmfb::modules::check::{Check, CheckReport};
-use vmfb::{Engine, ExportInfo, Module};
+use vmfb::{Engine, ExportInfo, Interruption, Module};
 use vmfb_vm::Status;
 
 /// Runs the test functions of a module: all that it exports but those with `__` in front or `$` in their names.
@@ -57,14 +58,14 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: CheckArguments) -> Result<ExitCode> {
     trace::start(arguments.verbose);
-    let engine = session::engine(&arguments.limits);
+    let engine = session::engine(&arguments.limits, Interruption::On);
     let modules = session::load(&engine, &arguments.modules)?;
     let tests = tests(&modules, arguments.filter.as_deref())?;
     if arguments.list {
         tests.iter().try_for_each(|test| print(&format!("{}\n", printable(test))))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut failed = 0;
+    let (mut failed, mut run) = (0, 0);
     for test in &tests {
         let complaints = run_test(&engine, &modules, &arguments, test);
         let verdict = if complaints.is_empty() { "ok  " } else { "FAIL" };
@@ -73,8 +74,13 @@ fn run(arguments: CheckArguments) -> Result<ExitCode> {
             print(&format!("      {line}\n"))?;
         }
         failed += usize::from(!complaints.is_empty());
+        run += 1;
+        if interrupt::exit_code().is_some() {
+            break;
+        }
     }
-    print(&format!("{} tests: {} passed, {failed} failed\n", tests.len(), tests.len() - failed))?;
+    let left = if run < tests.len() { format!(", {} not run (interrupted)", tests.len() - run) } else { String::new() };
+    print(&format!("{} tests: {} passed, {failed} failed{left}\n", tests.len(), run - failed))?;
     Ok(if (failed > 0) == arguments.expect_failure { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

@@ -1,6 +1,7 @@
 //! Command lines: flag files, both spellings of flags, and the arguments that several tools share.
 
 use crate::failure::{Colour, Failure, Result, io_status};
+use crate::interrupt;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -75,7 +76,9 @@ pub fn main_of<T: Parser>(run: impl FnOnce(T) -> Result<ExitCode>) -> ExitCode {
         }
         Err(Problem::Failure(failure)) => return report(&failure),
     };
-    run(arguments).unwrap_or_else(|failure| report(&failure))
+    let code = run(arguments).unwrap_or_else(|failure| report(&failure));
+    // Who asked for the end is told that it came to one.
+    interrupt::exit_code().unwrap_or(code)
 }
 
 /// Shows a failure on the standard error.

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod declaration;
 pub mod dump;
 pub mod failure;
+pub mod interrupt;
 pub mod npy;
 pub mod output;
 pub mod parameters;

@@ -14,7 +14,7 @@ use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use vmfb::modules::check::{Check, CheckReport};
-use vmfb_vm::{Status, Value};
+use vmfb_vm::{Interruption, Status, Value};
 
 const EXAMPLES: &str = include_str!("run_help.txt");
 
@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: RunArguments) -> Result<ExitCode> {
     trace::start(arguments.verbose);
-    let engine = session::engine(&arguments.limits);
+    let engine = session::engine(&arguments.limits, Interruption::On);
     let modules = session::load(&engine, &arguments.modules)?;
     if arguments.list {
         return print(|out| {

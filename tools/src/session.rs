@@ -3,6 +3,7 @@
 use crate::command_line::{LimitArguments, ModuleArguments, ModuleMode};
 use crate::declaration::{Declaration, Slot, input_slots, input_slots_before_fences, output_slots};
 use crate::failure::{Failure, Result, io_status, printable};
+use crate::interrupt;
 use std::io::Read;
 use std::time::Instant;
 use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Linker, Module, NativeCode, Store, StoreCore, Value};
@@ -52,14 +53,14 @@ pub fn load(engine: &Engine, arguments: &ModuleArguments) -> Result<Vec<(String,
     paths.into_iter().map(|path| Ok((path.clone(), module(path).map_err(|failure| with_load_help(failure, path))?))).collect()
 }
 
-/// The engine that the command line asks for.
-pub fn engine(limits: &LimitArguments) -> Engine {
+/// The engine that the command line asks for. A time limit can only be kept with interruption.
+pub fn engine(limits: &LimitArguments, interruption: Interruption) -> Engine {
     let threads = limits.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let memory = limits.max_memory.unwrap_or_else(|| system_memory().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_PERCENT));
     tracing::debug!(threads, memory, deny_native = limits.deny_native, "limits");
     let config = Config::new()
         .fuel(if limits.fuel.is_some() { FuelMetering::On } else { FuelMetering::Off })
-        .interruption(if limits.timeout.is_some() { Interruption::On } else { Interruption::Off })
+        .interruption(if limits.timeout.is_some() { Interruption::On } else { interruption })
         .native_code(if limits.deny_native { NativeCode::Deny } else { NativeCode::Allow })
         .memory_limit(memory)
         .worker_threads(threads);
@@ -75,6 +76,7 @@ impl Session {
     /// Makes an instance of each module, in order, which may import what the linker has.
     pub fn with_linker(engine: &Engine, modules: Vec<(String, Module)>, limits: &LimitArguments, linker: &Linker) -> Result<Self> {
         let mut store = Store::new(engine, ());
+        interrupt::watch(store.interrupt_handle());
         if let Some(fuel) = limits.fuel {
             store.set_fuel(fuel);
         }

@@ -5,6 +5,8 @@ mod bench;
 mod differential;
 mod dump;
 mod help;
+#[cfg(unix)]
+mod interrupt;
 mod programs;
 mod results;
 mod support;

@@ -58,6 +58,40 @@ pub(crate) fn trouble() -> Vec<u8> {
     bytes(&module)
 }
 
+/// `slow`, which never ends and would return its argument.
+pub(crate) fn slow() -> Vec<u8> {
+    let mut module = empty_module("slow", VERSION);
+    export(&mut module, "slow", "0i_i", |f| {
+        endless_loop(f);
+        f.push(Op::Return { values: RegisterList::new(&words([X4(0).register()])) });
+    });
+    bytes(&module)
+}
+
+/// Three tests: `good`, which passes, `forever`, which never ends, and `late`.
+pub(crate) fn tests_then_endless() -> Vec<u8> {
+    let mut module = empty_module("tests", VERSION);
+    let passes = |f: &mut FunctionBuilder| {
+        f.push(Op::Return { values: RegisterList::new(&[]) });
+    };
+    export(&mut module, "good", "0v_v", passes);
+    export(&mut module, "forever", "0v_v", |f| {
+        endless_loop(f);
+        passes(f);
+    });
+    export(&mut module, "late", "0v_v", passes);
+    bytes(&module)
+}
+
+/// Goes round while a register that stays 0 is 0; the next block follows.
+fn endless_loop(f: &mut FunctionBuilder) {
+    let (head, end) = (f.label(), f.label());
+    let moves = MoveList::new(&[]);
+    f.push(Op::Br { to: head.pc(), moves }).place(head);
+    f.push(Op::ConstI32Zero { dst: X4(1) });
+    f.push(Op::CondBr { condition: X4(1), true_to: end.pc(), true_moves: moves, false_to: head.pc(), false_moves: moves }).place(end);
+}
+
 /// A module that calls a function of a module that nobody has.
 pub(crate) fn missing_import() -> Vec<u8> {
     let mut module = empty_module("lonely", VERSION);
