@@ -92,6 +92,7 @@ macro_rules! define_code {
             /// With an index as loads have it.
             $($store_and,)*
             /// Value `imm` = element of buffer `b` with the index in pair `c`; value `a` = that + value `d`; the element = value `a`.
+            /// For floats bit 16 of `imm` says that the element is the second summand.
             UpdateAddI32,
             /// As above.
             UpdateAddF32,
@@ -99,6 +100,10 @@ macro_rules! define_code {
             UpdateFmaI32,
             /// As above.
             UpdateFmaF32,
+            /// Value `a` = value `d` + value `b` * value `c`, floats; as `FmaF32` but for the payloads of NaNs.
+            SumFmaF32,
+            /// As above, 64 bits.
+            SumFmaF64,
             /// Takes `imm` units of fuel for the block that follows.
             Fuel,
             /// Looks whether somebody ended the computation.

@@ -37,6 +37,28 @@ macro_rules! signed_division {
 signed_division!(div_i32, rem_i32, i32);
 signed_division!(div_i64, rem_i64, i64);
 
+macro_rules! float_sum {
+    ($name:ident, $float:ty, $quiet:literal) => {
+        /// The sum of two numbers of which `second_first` says in which order the program adds them. That makes a difference for two
+        /// NaNs alone: the payload of the first stays, as where the sum is an op of its own.
+        #[inline(always)]
+        pub(crate) fn $name(a: $float, b: $float, second_first: bool) -> $float {
+            let sum = a + b;
+            if !sum.is_nan() {
+                return sum;
+            }
+            let (first, second) = if second_first { (b, a) } else { (a, b) };
+            match (first.is_nan(), second.is_nan()) {
+                (true, true) if cfg!(target_arch = "x86_64") => <$float>::from_bits(first.to_bits() | $quiet),
+                _ => first + second,
+            }
+        }
+    };
+}
+
+float_sum!(sum_f32, f32, 0x0040_0000);
+float_sum!(sum_f64, f64, 0x0008_0000_0000_0000);
+
 macro_rules! integer_power {
     ($name:ident, $float:ty) => {
         /// `base` to an integer power by repeated squaring; `x^0` is 1 even for NaN.

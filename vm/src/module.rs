@@ -156,16 +156,16 @@ impl ModuleInner {
     }
 
     /// A module that has nothing but translated functions.
-    pub(crate) fn of_bodies(engine: &Engine, bodies: Vec<Body>) -> Result<Self> {
+    pub(crate) fn of_bodies(engine: &Engine, bodies: Vec<Body>, rodata: Buffer) -> Result<Self> {
         let definition = vmfb_bytecode::assemble::empty_module("self-test", BytecodeVersion::V17);
         let verified = verify(definition)?;
         let bodies = bodies.into_iter().map(OnceLock::from).collect();
         Ok(Self {
             engine: engine.clone(),
             verified,
-            ref_types: Box::default(),
-            element_kinds: Box::default(),
-            rodata: Box::default(),
+            ref_types: [RefType::Buffer].into(),
+            element_kinds: [ElementKind::Variant].into(),
+            rodata: [rodata].into(),
             bodies,
         })
     }

@@ -4,6 +4,7 @@ use super::environment::Environment;
 use super::self_test::stack_address;
 use crate::code::Inst;
 use crate::fault::{Fault, Quick};
+use crate::math::{sum_f32, sum_f64};
 use crate::registers::{RegisterValue, Registers};
 use crate::stack::Values;
 use crate::{List, Ref, Result, Value};
@@ -20,6 +21,8 @@ macro_rules! for_each_step {
             UpdateAddF32 = steps::update_add_f32;
             UpdateFmaI32 = steps::update_fma_i32;
             UpdateFmaF32 = steps::update_fma_f32;
+            SumFmaF32 = steps::sum_fma_f32;
+            SumFmaF64 = steps::sum_fma_f64;
             Fuel = steps::fuel;
             Const32 = steps::const_32;
             Const64 = steps::const_64;
@@ -229,7 +232,7 @@ pub(super) fn update_add_i32(environment: &mut Environment<'_>, values: &mut imp
 
 #[inline(always)]
 pub(super) fn update_add_f32(environment: &mut Environment<'_>, values: &mut impl Registers, op: &Inst) -> Quick {
-    update(environment, values, op, |values, loaded| (f32::from_bits(loaded) + f32::get(values, op.d)).to_bits())
+    update(environment, values, op, |values, loaded| sum_f32(f32::from_bits(loaded), f32::get(values, op.d), is_second(op)).to_bits())
 }
 
 #[inline(always)]
@@ -239,7 +242,32 @@ pub(super) fn update_fma_i32(environment: &mut Environment<'_>, values: &mut imp
 
 #[inline(always)]
 pub(super) fn update_fma_f32(environment: &mut Environment<'_>, values: &mut impl Registers, op: &Inst) -> Quick {
-    update(environment, values, op, |values, loaded| (f32::get(values, op.d) * f32::get(values, op.e) + f32::from_bits(loaded)).to_bits())
+    update(environment, values, op, |values, loaded| {
+        let product = f32::get(values, op.d) * f32::get(values, op.e);
+        sum_f32(f32::from_bits(loaded), product, is_second(op)).to_bits()
+    })
+}
+
+/// Whether the element of an update is the second summand.
+#[inline(always)]
+fn is_second(op: &Inst) -> bool {
+    op.imm >> 16 != 0
+}
+
+/// A number plus a product.
+#[inline(always)]
+pub(super) fn sum_fma_f32(_: &mut Environment<'_>, values: &mut impl Registers, op: &Inst) -> Quick {
+    let product = f32::get(values, op.b) * f32::get_settled(values, op.c);
+    sum_f32(product, f32::get(values, op.d), true).set(values, op.a);
+    Ok(())
+}
+
+/// As above.
+#[inline(always)]
+pub(super) fn sum_fma_f64(_: &mut Environment<'_>, values: &mut impl Registers, op: &Inst) -> Quick {
+    let product = f64::get(values, op.b) * f64::get_settled(values, op.c);
+    sum_f64(product, f64::get(values, op.d), true).set(values, op.a);
+    Ok(())
 }
 
 /// Adds, and compares the sum with a limit.

@@ -83,7 +83,9 @@ fn two(first: &Inst, second: &Inst) -> Option<Inst> {
     let code = match (first.code, second.code) {
         (Code::MulI32, Code::AddI32) => Code::FmaI32,
         (Code::MulI64, Code::AddI64) => Code::FmaI64,
+        (Code::MulF32, Code::AddF32) if second.c == first.a => Code::SumFmaF32,
         (Code::MulF32, Code::AddF32) => Code::FmaF32,
+        (Code::MulF64, Code::AddF64) if second.c == first.a => Code::SumFmaF64,
         (Code::MulF64, Code::AddF64) => Code::FmaF64,
         _ => return None,
     };
@@ -121,14 +123,15 @@ fn update(load: &Inst, sum: &Inst, store: &Inst) -> Option<Inst> {
     if index.contains(&load.a) || index.contains(&sum.a) {
         return None;
     }
-    let (code, d, e) = match sum.code {
-        Code::AddI32 => (Code::UpdateAddI32, other(sum, load.a)?, 0),
-        Code::AddF32 => (Code::UpdateAddF32, other(sum, load.a)?, 0),
-        Code::FmaI32 if sum.d == load.a => (Code::UpdateFmaI32, sum.b, sum.c),
-        Code::FmaF32 if sum.d == load.a => (Code::UpdateFmaF32, sum.b, sum.c),
+    let (code, d, e, is_second) = match sum.code {
+        Code::AddI32 => (Code::UpdateAddI32, other(sum, load.a)?, 0, false),
+        Code::AddF32 => (Code::UpdateAddF32, other(sum, load.a)?, 0, sum.c == load.a),
+        Code::FmaI32 if sum.d == load.a => (Code::UpdateFmaI32, sum.b, sum.c, false),
+        Code::FmaF32 if sum.d == load.a => (Code::UpdateFmaF32, sum.b, sum.c, true),
+        Code::SumFmaF32 if sum.d == load.a => (Code::UpdateFmaF32, sum.b, sum.c, false),
         _ => return None,
     };
-    Some(Inst { code, a: sum.a, b: load.b, c: load.c, d, e, imm: load.a.into() })
+    Some(Inst { code, a: sum.a, b: load.b, c: load.c, d, e, imm: u32::from(load.a) | u32::from(is_second) << 16 })
 }
 
 /// The operand of a sum that is not the given one; `None` if both are, or neither is.
