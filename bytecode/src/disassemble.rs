@@ -3,6 +3,9 @@
 //! Works on modules that were not verified: a listing ends at the first instruction that cannot be decoded and says why. What the
 //! official tool shows wrongly is shown rightly here (pairs of 64-bit arguments, strings with quotes), and functions come with their
 //! register counts.
+//!
+//! The work is in proportion to the module, whatever that is: a file may describe thousands of functions that are all the same large
+//! part of its bytecode, and each of their instructions may name something whose name is long (which is cut).
 
 mod operation;
 mod values;
@@ -14,7 +17,8 @@ use crate::calling_convention::{CallingConvention, Item, Kind, PlacementRule};
 use crate::decode::Instructions;
 use crate::definition::{Function, ModuleDef, Necessity, Requirements};
 use crate::isa::{Op, Pc};
-use crate::{Error, Result};
+use crate::verify::MAXIMUM_OVERLAP;
+use crate::{Error, Result, Status};
 use values::{Escaped, Pair, Slot};
 
 /// Whether each line starts with the byte offset of its instruction.
@@ -43,6 +47,8 @@ pub struct Disassembler<'m> {
     /// The names under which each function is exported.
     exports: HashMap<u32, Vec<&'m str>>,
     offsets: ByteOffsets,
+    /// So many functions are listed. Those behind overlap the ones in front too much.
+    listed: usize,
 }
 
 impl<'m> Disassembler<'m> {
@@ -52,7 +58,7 @@ impl<'m> Disassembler<'m> {
         for export in &definition.exports {
             exports.entry(export.function).or_default().push(&export.name);
         }
-        Self { definition, exports, offsets }
+        Self { definition, exports, offsets, listed: listed(definition) }
     }
 
     /// The lines in front of the functions: name, types, imports.
@@ -80,7 +86,11 @@ impl<'m> Disassembler<'m> {
         };
         let mut text = String::new();
         self.describe(&mut text, ordinal, function);
-        let result = self.body(&mut text, ordinal);
+        let result = if (ordinal as usize) < self.listed {
+            self.body(&mut text, ordinal)
+        } else {
+            Err(Error::new(Status::ResourceExhausted, "not listed: the functions of the module overlap too much"))
+        };
         let error = result.err().map(|error| error.at(ordinal, 0));
         if let Some(error) = &error {
             line(&mut text, format_args!("  // {}", Escaped(&error.to_string())));
@@ -153,6 +163,17 @@ impl<'m> Disassembler<'m> {
         });
         name.map_or_else(|| format!("fn{ordinal}"), |name| Escaped(name).to_string())
     }
+}
+
+/// How many functions, from the first on, have bodies that together are in proportion to the bytecode.
+fn listed(definition: &ModuleDef) -> usize {
+    let allowed = (definition.bytecode.len() as u64).saturating_mul(MAXIMUM_OVERLAP).saturating_add(MAXIMUM_OVERLAP - 1);
+    let mut total = 0u64;
+    let fits = |function: &&Function| {
+        total = total.saturating_add(function.bytecode.len() as u64);
+        total <= allowed
+    };
+    definition.functions.iter().take_while(fits).count()
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {

@@ -306,3 +306,26 @@ fn many_references_to_one_large_part_are_refused() {
     }
     refused_bytes(&bytes, Status::ResourceExhausted, "refers to the same parts so often");
 }
+
+/// The same with the signatures of functions: one long calling convention that all of them have.
+#[test]
+fn many_functions_with_one_long_signature_are_refused() {
+    let mut module = good(BytecodeVersion::V17);
+    let count = 20_000;
+    let (first, mut function) = (module.functions[0].clone(), module.functions[0].clone());
+    function.signature = Some(Signature { calling_convention: "0v_v".into(), attributes: Vec::new() });
+    module.functions = vec![function; count];
+    module.functions[0] = first;
+    module.functions[0].signature = Some(Signature { calling_convention: format!("0{}_v", "i".repeat(count)), attributes: Vec::new() });
+    let mut bytes = write(&module);
+    let place = 4 + {
+        let buffer = Buffer::new(&bytes[4..]);
+        buffer.root(b"IREE", "root").unwrap().offsets(schema::LAYOUT_B.signatures.unwrap()).unwrap().unwrap().position()
+    };
+    let first = u32::from_le_bytes(bytes[place..place + 4].try_into().unwrap());
+    for index in 1..count {
+        let at = place + 4 * index;
+        bytes[at..at + 4].copy_from_slice(&(first - 4 * index as u32).to_le_bytes());
+    }
+    refused_bytes(&bytes, Status::ResourceExhausted, "refers to the same parts so often");
+}

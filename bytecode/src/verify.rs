@@ -95,7 +95,7 @@ const MAXIMUM_REF_REGISTERS: u16 = 0x3FFF;
 
 /// Largest ratio of the sizes of all functions to the size of the bytecode. Functions may overlap, but a small file must not ask for
 /// the verification of much code.
-const MAXIMUM_OVERLAP: u64 = 16;
+pub(crate) const MAXIMUM_OVERLAP: u64 = 16;
 
 /// Verifies a module.
 ///

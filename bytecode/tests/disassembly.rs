@@ -232,3 +232,42 @@ fn a_listing_ends_where_the_bytes_stop_making_sense() {
     let missing = disassembler.function(1);
     assert_eq!((missing.text.as_str(), missing.error.unwrap().status), ("", Status::OutOfRange));
 }
+
+/// A file may describe any number of functions that are all the same large part of its bytecode.
+#[test]
+fn functions_that_overlap_too_much_are_not_listed() {
+    let mut module = module(BytecodeVersion::V17);
+    let mut builder = FunctionBuilder::new(BytecodeVersion::V17, "0v_v");
+    builder.start_block();
+    for _ in 0..1000 {
+        builder.push(Op::ConstI32Zero { dst: X4(0) });
+    }
+    builder.push(Op::Return { values: RegisterList::new(&[]) });
+    builder.finish().unwrap().add_to(&mut module);
+    module.functions = vec![module.functions[0].clone(); 1000];
+    let disassembler = Disassembler::new(&module, ByteOffsets::Hidden);
+    assert_eq!(disassembler.function(0).error, None);
+    assert_eq!(disassembler.function(15).error, None);
+    let total: usize = (0..1000).map(|ordinal| disassembler.function(ordinal).text.len()).sum();
+    let refused = disassembler.function(16);
+    assert_eq!(refused.error.unwrap().status, Status::ResourceExhausted);
+    assert!(refused.text.contains("overlap too much"), "{}", refused.text);
+    assert!(total < 17 * disassembler.function(0).text.len() + 1000 * 500, "{total} bytes of text");
+}
+
+/// One long name, and a call of the function that has it in every few bytes.
+#[test]
+fn long_names_are_cut_where_they_are_used() {
+    let mut module = module(BytecodeVersion::V17);
+    module.imports[1].full_name = format!("native.{}", "x".repeat(50_000));
+    let mut builder = FunctionBuilder::new(BytecodeVersion::V17, "0v_v");
+    builder.start_block();
+    for _ in 0..1000 {
+        builder.push(Op::ImportResolved { callee: FunctionRef::import(1), dst: X4(0) });
+    }
+    builder.push(Op::Return { values: RegisterList::new(&[]) });
+    builder.finish().unwrap().add_to(&mut module);
+    let listing = Disassembler::new(&module, ByteOffsets::Hidden).function(0);
+    assert_eq!(listing.error, None);
+    assert!(listing.text.len() < 1_000_000 && listing.text.ends_with("}\n"), "{} bytes of text", listing.text.len());
+}
