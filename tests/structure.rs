@@ -84,3 +84,29 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// The table in `docs/security.md` names tests that exist: `file`: `test`, `test`; `file`: …
+#[test]
+fn the_tests_that_the_security_page_names_exist() {
+    let page = std::fs::read_to_string(root().join("docs/security.md")).expect("the page");
+    let (_, section) = page.split_once("\n## Known weaknesses").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what happens"));
+    let mut named = 0;
+    for row in rows {
+        let tests = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        assert!(tests.starts_with('`'), "a row names no tests: {row}");
+        for group in tests.split("; ") {
+            let (file, tests) = group.split_once(": ").unwrap_or_else(|| panic!("{group:?} names no test"));
+            let file = file.trim_matches('`');
+            let text = std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+            for test in tests.split(", ").map(|test| test.trim_matches('`')) {
+                // Some tests are rows of a table in a macro.
+                let exists = text.contains(&format!("fn {test}(")) || text.contains(&format!("\n    {test}: "));
+                assert!(exists, "{file} has no test {test}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 80, "only {named} tests are named");
+}
