@@ -73,7 +73,7 @@ fn engine(threads: usize, config: Config) -> Engine {
 
 fn load(engine: &Engine, module: &ModuleDef) -> Arc<dyn Executable> {
     let data = Span::from_vector(write_module(module, &[] as &[Vec<u8>], ArchiveForm::Plain).unwrap());
-    let parameters = ExecutableParameters { format: FORMAT, data: &data, constants: &[], engine };
+    let parameters = ExecutableParameters { format: FORMAT, data: &data, constants: &[], engine, account: &MemoryAccount::default() };
     match VmvxLoader::new().try_load(&parameters).unwrap() {
         Load::Loaded(executable) => executable,
         Load::NotMine(reason) => panic!("{reason}"),
@@ -238,7 +238,8 @@ fn every_thread_knows_the_constants_of_the_executable() {
 
     let data = Span::from_vector(write_module(&module, &[] as &[Vec<u8>], ArchiveForm::Plain).unwrap());
     let engine = engine(4, Config::new());
-    let parameters = ExecutableParameters { format: FORMAT, data: &data, constants: &[77], engine: &engine };
+    let parameters =
+        ExecutableParameters { format: FORMAT, data: &data, constants: &[77], engine: &engine, account: &MemoryAccount::default() };
     let Load::Loaded(executable) = VmvxLoader::new().try_load(&parameters).unwrap() else { panic!("refused") };
     for _ in 0..20 {
         let span = zeros(500);
