@@ -206,12 +206,12 @@ fn the_life_of_a_command_buffer() {
 }
 
 #[test]
-fn a_spent_command_buffer_holds_nothing() {
+fn a_spent_command_buffer_holds_nothing_but_itself() {
     let mut program = Program::new();
-    let used = program.store.account().used();
     let span = Span::zeroed(64, 1, &Default::default()).unwrap();
     let data: Value = Ref::new(HalBuffer::new(span.clone())).into();
     let commands = program.command_buffer(ONE_SHOT);
+    let used = program.store.account().used();
     program.dispatch(&commands, LOG, &[], &[(0, data, 0, REST)]).unwrap();
     assert!(program.store.account().used() > used, "recorded commands are charged");
     program.finish(&commands);
