@@ -112,3 +112,27 @@ fn processor_ticks(process: u32) -> u64 {
     let field = status.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(11));
     field.and_then(|ticks| ticks.parse().ok()).unwrap()
 }
+
+/// Code that does not look for interruptions, here a loop that is measured without them, is ended with the process.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_second_signal_ends_the_process_at_once() {
+    let folder = Folder::new();
+    let trouble = folder.write("trouble.vmfb", programs::trouble());
+    let mut running = Running::start(env!("CARGO_BIN_EXE_vm-bench"), &[&trouble, "--function=forever"]);
+    let start = Instant::now();
+    while processor_ticks(running.child.id()) < 5 {
+        assert!(start.elapsed() < PATIENCE, "the program does not work");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.send(Signal::INT);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(running.child.try_wait().unwrap().is_none(), "the loop cannot end");
+    // Signals that come too close to each other are one.
+    while running.child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < PATIENCE, "the program has not ended");
+        running.send(Signal::INT);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(running.end().code, Some(130));
+}
