@@ -154,8 +154,8 @@ impl Engine {
         self.0.config.worker_threads
     }
 
-    /// Whether ops run in the threaded core rather than in the match loop.
-    pub(crate) fn is_threaded(&self) -> bool {
+    /// Whether ops jump to each other, as with [`Dispatch::Automatic`] where the build allows it, and do not run in one loop.
+    pub fn is_threaded(&self) -> bool {
         self.0.threaded
     }
 

@@ -28,12 +28,17 @@ pub fn sandbox() -> Engine {
     Engine::new(config)
 }
 
+thread_local! {
+    /// Making these takes longer than most inputs do.
+    static SANDBOX: Option<(Engine, Linker)> = vmfb::linker().ok().map(|linker| (sandbox(), linker));
+}
+
 /// Loads the bytes, calls every export with plain arguments.
 pub fn check(bytes: &[u8]) {
-    let engine = sandbox();
-    if let Ok(linker) = vmfb::linker() {
-        run(&engine, &linker, bytes.to_vec());
-    }
+    SANDBOX.with(|sandbox| {
+        let (engine, linker) = sandbox.as_ref().expect("the built-in modules link");
+        run(engine, linker, bytes.to_vec());
+    });
 }
 
 /// The same with an engine and linker that are used again and again.

@@ -1,16 +1,23 @@
-//! Runs mutants of corpus modules: `mutants [--count=N] [--seed=S] [--mode=run|load|elf] [--tool=PATH] [FOLDER]`.
+//! Runs mutants of corpus modules: `mutants [--count=N] [--seed=S] [--mode=run|elf|native] [--tool=PATH] [FOLDER]`.
 //!
 //! `run` loads and calls each mutant in this process, with machine code denied, fuel and a memory limit; `elf` takes the ELF images
 //! out of the modules, mutates them and does everything that loading does before code is entered; with `--tool` each mutant goes
 //! through the real `vm-run` as a process of its own. Prints what became of them; ends with 1 if one crashed, hung or panicked.
+//!
+//! `native`, with `--tool` only, allows machine code. What damaged machine code does is nobody's promise, so signals and hangs are
+//! counted and do not fail the run. It can do anything that this user can: use one without rights.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use vmfb::{Engine, Module};
 use vmfb_fuzz_support::module::{Outcome, run, sandbox};
 use vmfb_fuzz_support::mutate::{Random, mutate};
+
+/// `vm-run` ends itself after 10 s.
+const LONGEST: Duration = Duration::from_secs(120);
 
 struct Options {
     count: u64,
@@ -22,6 +29,10 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = options();
+    if options.mode == "native" && options.tool.is_none() {
+        eprintln!("--mode=native runs machine code, which takes a process of its own: give --tool");
+        return ExitCode::from(2);
+    }
     let mut inputs = Vec::new();
     collect(&options.folder, &mut inputs);
     inputs.sort();
@@ -39,11 +50,12 @@ fn main() -> ExitCode {
     let (start, mut broken) = (Instant::now(), 0);
     for number in options.seed..options.seed + options.count {
         let mut random = Random::new(number);
-        let mut mutant = bytes[random.below(bytes.len())].clone();
+        let original = &bytes[random.below(bytes.len())];
+        let mut mutant = original.clone();
         let donor = bytes[random.below(bytes.len())].clone();
         mutate(&mut mutant, &donor, &mut random);
         let outcome = match &options.tool {
-            Some(tool) => through_tool(tool, &mutant),
+            Some(tool) => through_tool(tool, &mutant, function_of(&engine, original, &mut random), &options.mode),
             None if options.mode == "elf" => in_process(|| {
                 vmfb_fuzz_support::elf::check(&mutant);
                 if vmfb_fuzz_support::elf::loads(&mutant) { "loaded" } else { "refused" }
@@ -108,20 +120,50 @@ fn in_process(check: impl FnOnce() -> &'static str) -> String {
     }
 }
 
-/// Exit codes 0 and 1 are how `vm-run` ends; a signal or a panic (101) is not.
-fn through_tool(tool: &Path, mutant: &[u8]) -> String {
+/// One of the functions that a module exports, before it was damaged.
+fn function_of(engine: &Engine, bytes: &[u8], random: &mut Random) -> Option<String> {
+    let module = Module::new(engine, bytes.to_vec()).ok()?;
+    let names: Vec<_> = module.exports().map(|export| export.name.to_owned()).filter(|name| !name.starts_with("__")).collect();
+    names.get(random.below(names.len())).cloned()
+}
+
+/// Exit codes 0, 1 and, if the function is not there any more, 2 are how `vm-run` ends; a signal or a panic (101) is not.
+fn through_tool(tool: &Path, mutant: &[u8], function: Option<String>, mode: &str) -> String {
     let path = std::env::temp_dir().join(format!("vmfb-mutant-{}.vmfb", std::process::id()));
     if let Err(error) = std::fs::write(&path, mutant) {
         return format!("BROKEN: cannot write: {error}");
     }
     let mut command = Command::new(tool);
-    command.args(["--deny-native", "--fuel=200000", "--max-memory=67108864", "--timeout=10", "--module_mode=preload", "--input=auto"]);
-    let status = command.arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    match status.map(|status| status.code()) {
-        Ok(Some(0)) => "ran".into(),
-        Ok(Some(1)) => "refused or failed".into(),
-        Ok(Some(code)) => format!("BROKEN: exit code {code}"),
-        Ok(None) => "BROKEN: ended by a signal".into(),
+    if mode != "native" {
+        command.arg("--deny-native");
+    }
+    command.args(["--fuel=200000", "--max-memory=67108864", "--timeout=10", "--module_mode=preload", "--input=auto"]);
+    command.args(function.map(|name| format!("--function={name}")));
+    command.arg(&path).stdout(Stdio::null()).stderr(Stdio::null());
+    let ended = match command.spawn() {
+        Ok(child) => wait(child),
         Err(error) => format!("BROKEN: cannot start: {error}"),
+    };
+    if mode == "native" { ended.replace("BROKEN: ", "") } else { ended }
+}
+
+/// How a child ends, which is killed if it takes too long.
+fn wait(mut child: Child) -> String {
+    let start = Instant::now();
+    loop {
+        match child.try_wait().map(|ended| ended.map(|status| status.code())) {
+            Ok(Some(Some(0))) => return "ran".into(),
+            Ok(Some(Some(1))) => return "refused or failed".into(),
+            Ok(Some(Some(2))) => return "function not found".into(),
+            Ok(Some(Some(code))) => return format!("BROKEN: exit code {code}"),
+            Ok(Some(None)) => return "BROKEN: ended by a signal".into(),
+            Ok(None) if start.elapsed() < LONGEST => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return format!("BROKEN: did not end in {LONGEST:?}");
+            }
+            Err(error) => return format!("BROKEN: cannot wait: {error}"),
+        }
     }
 }
