@@ -55,20 +55,104 @@ fn dependencies_point_one_way() {
 
 #[test]
 fn unsafe_code_stays_at_its_addresses() {
-    let mut files = Vec::new();
-    rust_files(root(), &mut files);
-    assert!(files.len() > 50);
-    for path in files {
-        let name = path.strip_prefix(root()).expect("in the tree").to_string_lossy().replace('\\', "/");
-        let allowed = UNSAFE.iter().any(|prefix| name.starts_with(prefix)) || name.contains("tests");
-        let text = std::fs::read_to_string(&path).expect("a readable file");
-        let found = text.lines().map(|line| line.split("//").next().unwrap_or_default()).position(has_unsafe);
-        assert!(allowed || found.is_none(), "{name}:{} contains unsafe code", found.unwrap_or_default() + 1);
+    for (name, count) in unsafe_counts() {
+        let allowed = UNSAFE.iter().any(|prefix| name.starts_with(prefix)) || is_test(&name);
+        assert!(allowed, "{name} contains unsafe code in {count} places");
     }
 }
 
-fn has_unsafe(line: &str) -> bool {
-    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe trait"].iter().any(|form| line.contains(form)) && !line.contains('"')
+/// The table in `docs/security.md` names every file with unsafe code, and how many places it has.
+#[test]
+fn the_table_of_unsafe_code_is_true() {
+    let page = std::fs::read_to_string(root().join("docs/security.md")).expect("the page about security");
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| `")?.split(" | ");
+        let name = cells.next()?.trim_end_matches('`').to_owned();
+        let count = cells.next()?.parse::<usize>().ok()?;
+        let invariant = cells.next()?.trim_end_matches(['|', ' ']);
+        assert!(!invariant.is_empty(), "{name} has no invariant");
+        Some((name, count)).filter(|(name, _)| name.ends_with(".rs"))
+    };
+    let table: BTreeMap<_, _> = page.lines().filter_map(row).collect();
+    let found: BTreeMap<_, _> = unsafe_counts().into_iter().filter(|(name, _)| !is_test(name)).collect();
+    assert!(found.len() > 10, "only {} files with unsafe code were found", found.len());
+    for (name, count) in &found {
+        assert_eq!(table.get(name), Some(count), "the row of {name} in docs/security.md; the file has {count} unsafe places");
+    }
+    let gone: Vec<_> = table.keys().filter(|name| !found.contains_key(*name)).collect();
+    assert!(gone.is_empty(), "docs/security.md has rows for files without unsafe code: {gone:?}");
+}
+
+#[test]
+fn text_is_no_code() {
+    let code = "let a = \"unsafe { \\\" unsafe\"; // unsafe fn\nlet b = ('\"', unsafe { c }); /* unsafe */ unsafe_code";
+    assert_eq!(unsafe_places(code), 1);
+    assert_eq!(unsafe_places("unsafe impl A {}\npub unsafe fn b() { unsafe { c() } }\n/// unsafe\n"), 3);
+    assert_eq!(unsafe_places("type F = unsafe extern \"C\" fn();\nr#\"unsafe\"#;\n'a: loop { unsafe { d } }"), 2);
+}
+
+/// Files and how often `unsafe` stands in their code: blocks, functions, types of functions, implementations.
+fn unsafe_counts() -> Vec<(String, usize)> {
+    let mut files = Vec::new();
+    rust_files(root(), &mut files);
+    assert!(files.len() > 50);
+    let count = |path: PathBuf| {
+        let name = path.strip_prefix(root()).expect("in the tree").to_string_lossy().replace('\\', "/");
+        let text = std::fs::read_to_string(&path).expect("a readable file");
+        Some((name, unsafe_places(&text))).filter(|(_, count)| *count > 0)
+    };
+    files.into_iter().filter_map(count).collect()
+}
+
+fn is_test(name: &str) -> bool {
+    name.contains("tests")
+}
+
+/// How often the word stands in the code, not in comments and texts.
+fn unsafe_places(text: &str) -> usize {
+    let mut places = 0;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let token = token_length(rest, first);
+        let (token, behind) = rest.split_at(token);
+        places += usize::from(token == "unsafe");
+        rest = behind;
+    }
+    places
+}
+
+/// Length of the comment, text, word or other character that begins here.
+fn token_length(rest: &str, first: char) -> usize {
+    let until = |end: &str, from: usize| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
+    let raw = rest.trim_start_matches(['b', 'c']);
+    let hashes = raw.strip_prefix('r').map_or(0, |raw| raw.len() - raw.trim_start_matches('#').len());
+    let prefix = rest.len() - raw.len();
+    match first {
+        _ if rest.starts_with("//") => until("\n", 0),
+        _ if rest.starts_with("/*") => until("*/", 2),
+        _ if prefix <= 1 && raw.starts_with('r') && raw[1 + hashes..].starts_with('"') => {
+            until(&format!("\"{}", "#".repeat(hashes)), prefix + hashes + 2)
+        }
+        '"' => text_length(rest),
+        // A character, not a lifetime.
+        '\'' if rest.starts_with("'\\") => until("'", 3),
+        '\'' if rest[1..].chars().nth(1) == Some('\'') => 2 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        _ if first.is_alphanumeric() || first == '_' => rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len()),
+        _ => first.len_utf8(),
+    }
+}
+
+/// Length of a text in quotes.
+fn text_length(rest: &str) -> usize {
+    let mut escaped = true;
+    for (at, character) in rest.char_indices() {
+        match character {
+            '"' if !escaped => return at + 1,
+            '\\' if !escaped => escaped = true,
+            _ => escaped = false,
+        }
+    }
+    rest.len()
 }
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
