@@ -13,8 +13,9 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
   finish
 fi
 
-# Tests read files and clocks; interpreted code is slow, so that property tests try fewer cases.
-export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation -Zmiri-strict-provenance -Zmiri-symbolic-alignment-check}"
+# Tests read files and clocks; interpreted code is slow, so that property tests try fewer cases. Alignment is checked by address,
+# as the code does; the symbolic check would have every address in a vector of bytes be unaligned.
+export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation -Zmiri-strict-provenance}"
 export PROPTEST_CASES=${PROPTEST_CASES:-4}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/miri
 for package in "${packages[@]}"; do
