@@ -6,19 +6,39 @@
 
 use crate::{Fence, FenceStatus};
 use std::time::{Duration, Instant};
-use vmfb_bytecode::definition::ModuleDef;
+use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind};
+use vmfb_bytecode::definition::{ModuleDef, Signature};
 use vmfb_vm::{Func, Instance, Ref, Result, ResultExt, StoreCore, Value};
 
 /// Waits are cut into slices of this length, so that interruption and the store's deadline are noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
-/// Whether the export with this name takes fences.
+/// Behind the name of a function with fences, where a twin without them has the name alone.
+const TWIN_SUFFIX: &str = "$async";
+
+/// Whether the export with this name takes fences: it says so, or it is the twin of one that does not. Programs imported from
+/// PyTorch do not say so.
 pub fn takes_coarse_fences(module: &ModuleDef, export: &str) -> bool {
-    let export = module.exports.iter().find(|candidate| candidate.name == export);
-    let function = export.and_then(|export| module.functions.get(export.function as usize));
-    let signature = function.and_then(|function| function.signature.as_ref());
-    let mut attributes = signature.into_iter().flat_map(|signature| &signature.attributes);
-    attributes.any(|attribute| attribute.key == "iree.abi.model" && attribute.value == "coarse-fences")
+    let Some(signature) = signature(module, export) else { return false };
+    let model = signature.attributes.iter().find(|attribute| attribute.key == "iree.abi.model");
+    match (model, export.strip_suffix(TWIN_SUFFIX)) {
+        (Some(model), _) => model.value == "coarse-fences",
+        (None, Some(twin)) => is_twin(signature, self::signature(module, twin)).unwrap_or(false),
+        (None, None) => false,
+    }
+}
+
+/// Whether a function takes two references, the fences, behind what the other takes, and returns the same.
+fn is_twin(with_fences: &Signature, other: Option<&Signature>) -> Option<bool> {
+    let parse = |signature: &Signature| signature.calling_convention.parse::<CallingConvention>().ok();
+    let (with_fences, other) = (parse(with_fences)?, parse(other?)?);
+    let arguments = with_fences.arguments.strip_suffix(&[Item::Plain(Kind::Ref), Item::Plain(Kind::Ref)])?;
+    Some(*arguments == *other.arguments && with_fences.results == other.results)
+}
+
+fn signature<'m>(module: &'m ModuleDef, export: &str) -> Option<&'m Signature> {
+    let export = module.exports.iter().find(|candidate| candidate.name == export)?;
+    module.functions.get(export.function as usize)?.signature.as_ref()
 }
 
 /// Calls the export with this name and waits until the bytes of its results are there, whether it takes fences or not.
