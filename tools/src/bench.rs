@@ -3,6 +3,7 @@
 use crate::command_line::{LimitArguments, ModuleArguments, main_of, write_output};
 use crate::failure::{Failure, Result, printable};
 use crate::interrupt;
+use crate::parameters::ParameterArguments;
 use crate::session::{self, Callable, Session};
 use crate::trace;
 use crate::values::ValueReader;
@@ -46,6 +47,9 @@ pub struct BenchArguments {
     json: bool,
 
     #[command(flatten)]
+    parameters: ParameterArguments,
+
+    #[command(flatten)]
     limits: LimitArguments,
 
     /// Show what happens: load, link, init; not for measuring
@@ -86,7 +90,9 @@ fn run(arguments: BenchArguments) -> Result<ExitCode> {
     // Loops that look for interruptions take a tenth longer. What is measured ends between two calls instead.
     let engine = session::engine(&arguments.limits, Interruption::Off);
     let modules = session::load(&engine, &arguments.modules)?;
-    let mut session = Session::new(&engine, modules, &arguments.limits)?;
+    let mut linker = vmfb::linker()?;
+    arguments.parameters.add_to(&mut linker)?;
+    let mut session = Session::with_linker(&engine, modules, &arguments.limits, &linker)?;
     let callables = match (&arguments.function, arguments.input.as_slice()) {
         (None, []) => session.without_arguments()?,
         (name, _) => vec![session.callable(name.as_deref())?],

@@ -7,6 +7,7 @@ pub mod check;
 pub mod command_line;
 pub mod compare;
 pub mod declaration;
+pub mod devices;
 pub mod dump;
 pub mod failure;
 pub mod interrupt;

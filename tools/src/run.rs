@@ -1,8 +1,9 @@
 //! `vm-run`: calls a function of a module.
 
 use crate::check::check_failures;
-use crate::command_line::{LimitArguments, ModuleArguments, main_of};
+use crate::command_line::{LimitArguments, ModuleArguments, main_of, write_output};
 use crate::compare::{Equality, Tolerances, compare};
+use crate::devices::DeviceArguments;
 use crate::failure::{Failure, Result};
 use crate::output::{self, Destination};
 use crate::parameters::ParameterArguments;
@@ -52,6 +53,9 @@ pub struct RunArguments {
     /// List the functions of the modules and stop
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
     list: bool,
+
+    #[command(flatten)]
+    devices: DeviceArguments,
 
     #[command(flatten)]
     comparison: ComparisonArguments,
@@ -123,6 +127,9 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: RunArguments) -> Result<ExitCode> {
     trace::start(arguments.verbose);
+    if let Some(answer) = arguments.devices.answer()? {
+        return write_output(&answer);
+    }
     let engine = session::engine(&arguments.limits, Interruption::On);
     let modules = session::load(&engine, &arguments.modules)?;
     if arguments.list {

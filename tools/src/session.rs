@@ -68,11 +68,6 @@ pub fn engine(limits: &LimitArguments, interruption: Interruption) -> Engine {
 }
 
 impl Session {
-    /// Makes an instance of each module, in order.
-    pub fn new(engine: &Engine, modules: Vec<(String, Module)>, limits: &LimitArguments) -> Result<Self> {
-        Self::with_linker(engine, modules, limits, &vmfb::linker()?)
-    }
-
     /// Makes an instance of each module, in order, which may import what the linker has.
     pub fn with_linker(engine: &Engine, modules: Vec<(String, Module)>, limits: &LimitArguments, linker: &Linker) -> Result<Self> {
         let mut store = Store::new(engine, ());

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench;
+mod devices;
 mod differential;
 mod dump;
 mod help;
