@@ -2,7 +2,7 @@
 
 use super::coalesce::overlap;
 use super::fuse;
-use super::graph::{Edge, End, Graph, Step, is_move};
+use super::graph::{Block, Edge, End, Graph, Step, is_move};
 use crate::body::Body;
 use crate::code::{Code, Inst, encode_distance};
 use crate::engine::{Config, Dispatch, Interruption};
@@ -17,15 +17,16 @@ use vmfb_bytecode::calling_convention::Kind;
 /// A block that does nothing but branch on a condition is what a loop starts with. Where another block goes to it, a copy of it
 /// takes the place of the branch, so that a round of the loop has one branch instead of two.
 pub(super) fn emit(graph: Graph, zeroed: Vec<Range<usize>>, config: &Config) -> Result<Body> {
+    let (blocks, ops) = (graph.blocks.len(), graph.blocks.iter().map(size).sum());
     let mut emitter = Emitter {
         loop_heads: if config.interruption == Interruption::On { loop_heads(&graph) } else { Vec::new() },
         config,
-        code: Vec::new(),
-        pcs: Vec::new(),
+        code: Vec::with_capacity(ops),
+        pcs: Vec::with_capacity(ops),
         late_pcs: Vec::new(),
         tables: Vec::new(),
-        fixups: Vec::new(),
-        starts: Vec::new(),
+        fixups: Vec::with_capacity(2 * blocks),
+        starts: Vec::with_capacity(blocks),
         block: 0,
         graph: &graph,
     };
@@ -49,6 +50,12 @@ pub(super) fn emit(graph: Graph, zeroed: Vec<Range<usize>>, config: &Config) -> 
     };
     body.check()?;
     Ok(body)
+}
+
+/// About how many ops a block becomes.
+fn size(block: &Block) -> usize {
+    const FRAME: usize = 4;
+    block.steps.len() + block.edges().iter().map(|edge| edge.moves.len()).sum::<usize>() + FRAME
 }
 
 /// The most moves on the edges of a block that is copied.

@@ -15,12 +15,13 @@ pub(super) fn fuse(graph: &mut Graph, liveness: Option<&Liveness>) {
         blocks.iter_mut().for_each(|block| fuse_test(graph, block, liveness));
         graph.blocks = blocks;
     }
+    // The blocks pass their memory on.
+    let mut fused = Vec::new();
     for block in &mut graph.blocks {
-        let mut fused = Vec::with_capacity(block.steps.len());
         for step in block.steps.drain(..) {
             push(&mut fused, step);
         }
-        block.steps = fused;
+        std::mem::swap(&mut block.steps, &mut fused);
     }
 }
 

@@ -22,12 +22,15 @@ pub(super) struct Lowering<'m> {
 /// The ops of a function of a verified module, as blocks.
 pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Graph> {
     let mut lowering = Lowering::new(module, function);
-    let mut blocks = module.block_starts(function).iter().copied().peekable();
+    let starts = module.block_starts(function);
+    lowering.graph.blocks.reserve(starts.len());
+    let mut blocks = starts.iter().copied().peekable();
     let mut started = false;
     for instruction in module.instructions(function) {
         let instruction = instruction?;
         if blocks.next_if_eq(&instruction.pc).is_some() {
-            lowering.start_block(instruction.pc, started);
+            let length = blocks.peek().map_or(LAST_BLOCK, |next| next.saturating_sub(instruction.pc));
+            lowering.start_block(instruction.pc, length, started);
             started = true;
         }
         lowering.pc = instruction.pc;
@@ -36,6 +39,11 @@ pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Gra
     lowering.graph.blocks.push(lowering.block);
     Ok(lowering.graph)
 }
+
+/// Most instructions have an opcode and two or three registers.
+const INSTRUCTION_BYTES: u32 = 7;
+/// So long the last block is taken to be, and the first before it is known.
+const LAST_BLOCK: u32 = 8 * INSTRUCTION_BYTES;
 
 /// Two halves of a 32-bit number as operands.
 fn split(value: u32) -> [u16; 2] {
@@ -55,9 +63,11 @@ impl<'m> Lowering<'m> {
         Self { module, function, pc: 0, moves, graph, block: Block::new(0) }
     }
 
-    /// Begins the next block; the one before it is done, if there was one.
-    fn start_block(&mut self, pc: u32, started: bool) {
-        let done = std::mem::replace(&mut self.block, Block::new(pc));
+    /// Begins the next block, of so many bytes; the one before it is done, if there was one.
+    fn start_block(&mut self, pc: u32, length: u32, started: bool) {
+        let mut block = Block::new(pc);
+        block.steps.reserve((length / INSTRUCTION_BYTES) as usize);
+        let done = std::mem::replace(&mut self.block, block);
         if started {
             self.graph.blocks.push(done);
         }
