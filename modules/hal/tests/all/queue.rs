@@ -3,6 +3,7 @@
 use crate::support::{ADD, FAIL, LOG, Program, SPEND, buffer, bytes_of, fence, handle, null, number, status, text, words, words_of};
 use vmfb_hal::{Fence, FenceStatus, HalBuffer, MemoryType, Usage};
 use vmfb_memory::{MemoryAccount, Span};
+use vmfb_module_hal::Hal;
 use vmfb_vm::{Buffer, Config, Error, FuelMetering, Interruption, Origin, Ref, Status, Value};
 
 fn is_pending(fence: &Fence) -> bool {
@@ -452,12 +453,25 @@ fn selection_takes_the_first_device() {
 }
 
 #[test]
-fn collectives_are_unimplemented() {
+fn collectives_are_unimplemented_in_every_form() {
     let mut program = Program::new();
-    let device = program.device();
-    let arguments = [device, (-1i64).into(), 0.into(), null(), null(), 0.into(), 1.into()];
-    assert_eq!(status(program.call("channel.create", "0rIirrii_r", &[], &arguments)), Status::Unimplemented);
-    assert_eq!(status(program.call("channel.rank_and_count", "0r_ii", &[], &[null()])), Status::Unimplemented);
+    let of_collectives = |(name, _): &(&str, &str)| name.starts_with("channel.") || *name == "command_buffer.collective";
+    let forms: Vec<_> = Hal::function_table().filter(of_collectives).collect();
+    assert_eq!(forms.len(), 8, "{forms:?}");
+    for (name, convention) in forms {
+        let arguments = convention.split('_').next().unwrap_or_default().trim_start_matches('0');
+        let arguments: Vec<Value> = arguments
+            .chars()
+            .map(|kind| match kind {
+                'r' => null(),
+                'I' => 0i64.into(),
+                _ => 0.into(),
+            })
+            .collect();
+        let error = program.call(name, convention, &[], &arguments).unwrap_err();
+        assert_eq!(error.status(), Status::Unimplemented, "{name} {convention}");
+        assert!(error.message().contains(name) && error.message().contains("no channels"), "{error}");
+    }
 }
 
 #[test]
