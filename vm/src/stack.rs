@@ -7,6 +7,9 @@ use crate::{Error, Ref, Result};
 /// bounds check for 16-bit register operands.
 pub(crate) const WINDOW: usize = (1 << 16) + 1;
 
+/// Slots in front of the last window when a stack first grows.
+const LEAST_SLOTS: usize = 1 << 10;
+
 /// The value registers that are reachable from a frame.
 pub(crate) type Values = [u32; WINDOW];
 
@@ -115,7 +118,9 @@ impl Stack {
     #[cold]
     fn grow(&mut self, (values, refs): (usize, usize)) -> Result<()> {
         let exhausted = |_| Error::exhausted("no memory for the VM stack");
-        let values = (values + WINDOW).next_power_of_two().max(self.values.len());
+        // Most of a window is never touched, and the system provides only what is. So the stack grows by what is filled here,
+        // and not by a second window.
+        let values = (values.next_power_of_two().max(LEAST_SLOTS) + WINDOW).max(self.values.len());
         self.values.try_reserve_exact(values - self.values.len()).map_err(exhausted)?;
         self.values.resize(values, 0);
         let refs = refs.next_power_of_two().max(self.refs.len());
