@@ -1,11 +1,10 @@
 //! Calls of hal_inline's functions by a program: each import is forwarded by an exported function of a module made here.
 
+#[path = "../../../tests/support/forward.rs"]
+mod forward;
+
+use forward::forwarding_module;
 use std::sync::{Arc, Mutex};
-use vmfb_bytecode::assemble::{FunctionBuilder, empty_module};
-use vmfb_bytecode::builder::{ArchiveForm, write_module};
-use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind, PlacementRule};
-use vmfb_bytecode::definition::{BytecodeVersion, Dependency, Import, Necessity, Signature};
-use vmfb_bytecode::isa::{FunctionRef, Op, Register, RegisterList, SegmentList, Word};
 use vmfb_hal::{BufferView, ElementType, HalBuffer};
 use vmfb_memory::{MemoryAccount, Span};
 use vmfb_module_hal_inline::HalInline;
@@ -27,7 +26,7 @@ impl Program {
         let engine = Engine::new(config);
         let mut linker = Linker::new();
         linker.add_native(hal_inline)?;
-        let module = Module::new(&engine, forwarding_module(import, convention, counts)?)?;
+        let module = Module::new(&engine, forwarding_module(&format!("hal_inline.{import}"), convention, counts)?)?;
         let mut store = Store::new(&engine, ());
         let instance = linker.instantiate(&mut store, &module)?;
         let function = instance.function(&store, "forward")?;
@@ -37,54 +36,6 @@ impl Program {
     fn call(&mut self, arguments: &[Value]) -> Result<Vec<Value>> {
         self.function.call(&mut self.store, arguments)
     }
-}
-
-fn forwarding_module(import: &str, convention: &str, counts: &[u16]) -> Result<Vec<u8>> {
-    let imported: CallingConvention = convention.parse()?;
-    let mut module = empty_module("program", BytecodeVersion::V17);
-    module.dependencies.push(Dependency { name: "hal_inline".to_owned(), minimum_version: 0, necessity: Necessity::Required });
-    let signature = Some(Signature { calling_convention: convention.to_owned(), attributes: Vec::new() });
-    module.imports.push(Import { full_name: format!("hal_inline.{import}"), signature, necessity: Necessity::Required });
-
-    let (mut kinds, mut segments, mut counts) = (Vec::new(), Vec::<Word>::new(), counts.iter());
-    for item in &imported.arguments {
-        match item {
-            Item::Plain(kind) => {
-                kinds.push(*kind);
-                segments.push(SegmentList::PLAIN.to_le_bytes());
-            }
-            Item::Span(fields) => {
-                let count = counts.next().copied().unwrap_or(0);
-                kinds.extend(fields.repeat(count.into()));
-                segments.push(count.to_le_bytes());
-            }
-        }
-    }
-    let forwarded = CallingConvention { arguments: kinds.iter().copied().map(Item::Plain).collect(), results: imported.results.clone() };
-    let placement = forwarded.placement(PlacementRule::NextFree)?;
-    let word = |kind: Kind, slot: u16| if kind == Kind::Ref { Register::reference(slot) } else { Register::value(slot) }.to_bytes();
-    let arguments: Vec<Word> = kinds.iter().zip(&placement.slots).map(|(kind, slot)| word(*kind, *slot)).collect();
-    // Results stand behind the arguments, each value in a pair of its own.
-    let (mut value, mut reference) = (placement.value_slots.next_multiple_of(2), placement.ref_slots);
-    let mut results = Vec::<Word>::new();
-    for kind in &imported.results {
-        let next = if *kind == Kind::Ref { &mut reference } else { &mut value };
-        results.push(word(*kind, *next));
-        *next += kind.value_slots().next_multiple_of(2).max(1);
-    }
-
-    let mut builder = FunctionBuilder::new(BytecodeVersion::V17, &forwarded.to_string());
-    builder.start_block();
-    let (callee, arguments, results) = (FunctionRef::import(0), RegisterList::new(&arguments), RegisterList::new(&results));
-    if imported.has_spans() {
-        builder.push(Op::CallVariadic { callee, segments: SegmentList::new(&segments), arguments, results });
-    } else {
-        builder.push(Op::Call { callee, arguments, results });
-    }
-    builder.push(Op::Return { values: results });
-    builder.value_registers(value + 2).ref_registers(reference + 1);
-    builder.finish()?.export_from(&mut module, "forward");
-    Ok(write_module(&module, &[] as &[&[u8]], ArchiveForm::Plain)?)
 }
 
 fn text(text: &str) -> Value {
