@@ -1,11 +1,12 @@
-//! Ctrl-C and requests to end: the first interrupts what runs, so that the tool ends with a message and nothing half-written; the
-//! second ends the process at once, as machine code may not look.
+//! Ctrl-C and requests to end: the first interrupts what runs, so that the tool ends with a message and nothing half-written. As
+//! machine code may not look, the process ends anyway a few seconds later, or with the second signal.
 //!
 //! Signals go to processes, so what is known of them is global here, as nothing else is.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 use vmfb::InterruptHandle;
 
 /// The exit code that a signal asks for: 128 and its number. 0 before the first.
@@ -37,12 +38,24 @@ fn running() -> MutexGuard<'static, Option<InterruptHandle>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// So long what was interrupted may take to notice, and the tool to report it.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// Called on a thread of its own, not in the signal's handler.
 fn asked(code: u8) {
     let running = running();
     let first = ASKED.swap(code, Ordering::Relaxed) == 0;
     match &*running {
-        Some(handle) if first => handle.interrupt(),
+        Some(handle) if first => {
+            handle.interrupt();
+            let end = move || {
+                std::thread::sleep(GRACE);
+                eprintln!("the interrupted computation does not look for interruptions: ended after {} s", GRACE.as_secs());
+                std::process::exit(code.into());
+            };
+            // Without the thread the second signal still ends the process.
+            let _ = std::thread::Builder::new().name("grace".to_owned()).spawn(end);
+        }
         _ => std::process::exit(code.into()),
     }
 }

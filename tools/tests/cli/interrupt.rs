@@ -136,3 +136,21 @@ fn the_second_signal_ends_the_process_at_once() {
     }
     assert_eq!(running.end().code, Some(130));
 }
+
+/// The same without a second signal, as service managers and `timeout` send one.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_does_not_look_is_ended_a_little_later() {
+    let folder = Folder::new();
+    let trouble = folder.write("trouble.vmfb", programs::trouble());
+    let running = Running::start(env!("CARGO_BIN_EXE_vm-bench"), &[&trouble, "--function=forever"]);
+    let start = Instant::now();
+    while processor_ticks(running.child.id()) < 5 {
+        assert!(start.elapsed() < PATIENCE, "the program does not work");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.send(Signal::TERM);
+    let outcome = running.end();
+    assert_eq!(outcome.code, Some(143), "{outcome}");
+    assert!(outcome.stderr.contains("does not look for interruptions"), "{outcome}");
+}
