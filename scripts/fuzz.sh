@@ -65,7 +65,7 @@ folders=("$corpus" "fuzz/seeds/$target")
 [ "$target" = module ] && folders+=(tests/corpus/modules/{20230209.425,20230524.529,3.9.0,3.13.0}/inline-vmvx)
 # Leaks are not looked for: the process under test ends with its caches full. Allocations that cannot be had are ordinary errors.
 export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
-options=(-timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=4096 -detect_leaks=0 -print_final_stats=1 "-artifact_prefix=fuzz/artifacts/$target-")
+options=(-timeout=120 -rss_limit_mb=2048 -malloc_limit_mb=4096 -detect_leaks=0 -print_final_stats=1 "-artifact_prefix=fuzz/artifacts/$target-")
 
 log=$(mktemp) spent=$(mktemp)
 trap 'rm -f "$log" "$spent"' EXIT
