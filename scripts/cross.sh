@@ -45,7 +45,10 @@ prepare() {
 
   local upper=${target//-/_}
   upper=${upper^^}
-  export "CARGO_TARGET_${upper}_LINKER=$linker" "CARGO_TARGET_${upper}_RUNNER=$emulator -L /usr/$architecture-linux-gnu"
+  # Where the architecture's libraries are installed themselves, those of the cross compiler are not needed (and beside them, threads
+  # of emulated programs were seen to hang).
+  compgen -G "/lib/ld-linux-$architecture*" >/dev/null || emulator+=" -L /usr/$architecture-linux-gnu"
+  export "CARGO_TARGET_${upper}_LINKER=$linker" "CARGO_TARGET_${upper}_RUNNER=$emulator"
 }
 
 # run ARCHITECTURE TARGET: in a subshell, so that one target's environment does not reach the next.
