@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests with AddressSanitizer, which finds accesses outside of allocations and leaks.
-# Usage: scripts/address_sanitizer.sh [CARGO TEST ARGUMENT...]      default: --workspace
+# Usage: scripts/address_sanitizer.sh [CARGO TEST ARGUMENT...]      default: --workspace --no-fail-fast
 . "$(dirname "${BASH_SOURCE[0]}")/support.sh"
 arguments=("$@")
-[ ${#arguments[@]} -eq 0 ] && arguments=(--workspace)
+[ ${#arguments[@]} -eq 0 ] && arguments=(--workspace --no-fail-fast)
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 case $target in

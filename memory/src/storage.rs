@@ -34,7 +34,7 @@ pub(crate) struct Storage {
 /// Who frees the bytes.
 enum Owner {
     Allocation(Layout),
-    Map { _map: memmap2::Mmap },
+    Map { _map: memmap2::MmapRaw },
     Vector { _bytes: Vec<u8> },
     Shared { _bytes: Arc<[u8]> },
     Static,
@@ -68,14 +68,17 @@ impl Storage {
     }
 
     /// Takes over a vector; its bytes are never written.
-    pub(crate) fn from_vector(bytes: Vec<u8>) -> Self {
-        let (base, length) = (NonNull::from(bytes.as_slice()).cast(), bytes.len());
+    pub(crate) fn from_vector(mut bytes: Vec<u8>) -> Self {
+        // By a mutable address, although nobody writes: shared references to atomics are made of it.
+        let (base, length) = (NonNull::from(bytes.as_mut_slice()).cast(), bytes.len());
         Self::new(base, length, Owner::Vector { _bytes: bytes }, None)
     }
 
     /// Shares bytes that others may read too; they are never written.
     pub(crate) fn from_shared(bytes: Arc<[u8]>) -> Self {
-        let (base, length) = (NonNull::from(&*bytes).cast(), bytes.len());
+        // Not by way of a reference, for the same reason.
+        let base = NonNull::new(Arc::as_ptr(&bytes).cast_mut().cast()).unwrap_or(NonNull::dangling());
+        let length = bytes.len();
         Self::new(base, length, Owner::Shared { _bytes: bytes }, None)
     }
 
@@ -84,12 +87,11 @@ impl Storage {
         Self::new(NonNull::from(bytes).cast(), bytes.len(), Owner::Static, None)
     }
 
-    /// Maps a whole file for reading.
+    /// Maps a whole file for reading. The map is read with atomic loads only and no slice of it is ever made, so a change of the file
+    /// by another process is no data race of ours; that truncation ends the process is stated where maps are offered.
     pub(crate) fn map(file: &File) -> std::io::Result<Self> {
-        // SAFETY: the map is read with atomic loads only and no slice of it is ever made, so a change of the file by another
-        // process is no data race of ours; that truncation ends the process is stated where maps are offered.
-        let map = unsafe { memmap2::Mmap::map(file)? };
-        let (base, length) = (NonNull::from(&*map).cast(), map.len());
+        let map = memmap2::MmapOptions::new().map_raw_read_only(file)?;
+        let (base, length) = (NonNull::new(map.as_mut_ptr()).unwrap_or(NonNull::dangling()), map.len());
         Ok(Self::new(base, length, Owner::Map { _map: map }, None))
     }
 

@@ -40,7 +40,7 @@ impl AddressSpace for Process {
 
 fn load_library(library: &TestLibrary, constants: &[u32]) -> Result<NativeLibrary<HostConvention>> {
     let bytes = library.write(0).len();
-    let memory: &'static mut [u64] = vec![0u64; bytes.div_ceil(8)].leak();
+    let mut memory = vec![0u64; bytes.div_ceil(8)];
     let base = memory.as_mut_ptr().expose_provenance();
     for (word, chunk) in memory.iter_mut().zip(library.write(base as u64).chunks(8)) {
         let mut word_bytes = [0; 8];
@@ -48,8 +48,8 @@ fn load_library(library: &TestLibrary, constants: &[u32]) -> Result<NativeLibrar
         *word = u64::from_ne_bytes(word_bytes);
     }
     ANSWER.set((library.version.number(), base));
-    // SAFETY: the tables name kernels of this file with their true counts, and live for ever.
-    unsafe { NativeLibrary::load(query as *const c_void as usize, &Process, Box::new(()), constants) }
+    // SAFETY: the tables name kernels of this file with their true counts, and live as long as the library, which owns them.
+    unsafe { NativeLibrary::load(query as *const c_void as usize, &Process, Box::new(memory), constants) }
 }
 
 fn load_kernel(version: Version, kernel: HostKernel, constants: u8, bindings: u8) -> NativeLibrary<HostConvention> {
@@ -335,7 +335,7 @@ fn a_library_that_answers_to_newer_numbers_too_is_found() {
         let (number, library) = ANSWER.get();
         if version >= number { ptr::with_exposed_provenance(library) } else { ptr::null() }
     }
-    drop(load_kernel(Version::V0_4, note, 0, 0));
+    let _tables = load_kernel(Version::V0_4, note, 0, 0);
     // SAFETY: the answer is the library that was just written.
     let library = unsafe { NativeLibrary::<HostConvention>::load(generous as *const c_void as usize, &Process, Box::new(()), &[]) };
     assert_eq!(library.unwrap().version(), Version::V0_4);

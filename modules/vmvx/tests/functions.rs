@@ -347,9 +347,9 @@ fn errors_name_the_function_and_the_operand() {
 /// The table is complete: names and signatures from the history of the interface, each linked to once.
 #[test]
 fn every_signature_links() {
-    let mut table: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut add = |convention, names: &str| {
-        names.split_whitespace().for_each(|name| table.entry(Box::leak(name.into())).or_default().push(convention));
+        names.split_whitespace().for_each(|name| table.entry(name.into()).or_default().push(convention));
     };
     add(BINARY, "add.2d.f32 sub.2d.f32 mul.2d.f32 div.2d.f32");
     add(BINARY, "add.2d.i32 sub.2d.i32 mul.2d.i32 divs.2d.i32 divu.2d.i32 and.2d.i32 or.2d.i32 xor.2d.i32");
@@ -372,7 +372,7 @@ fn every_signature_links() {
     let engine = Engine::default();
     for (name, conventions) in table {
         for convention in conventions {
-            let module = Module::new(&engine, forwarder(name, convention)).unwrap();
+            let module = Module::new(&engine, forwarder(&name, convention)).unwrap();
             let linked = linker.instantiate(&mut Store::new(&engine, ()), &module);
             assert!(linked.is_ok(), "{name} {convention}: {:?}", linked.err());
         }

@@ -1,6 +1,7 @@
 //! What may outlive what, and what may cross threads.
 
 use crate::support::*;
+use std::sync::OnceLock;
 use std::thread;
 use vmfb_bytecode::isa::{Op, RefMove, RefRead, X4};
 use vmfb_vm::{
@@ -153,19 +154,18 @@ fn modules_from_vectors_statics_shared_bytes_and_files() {
     let engine = Engine::default();
     let path = std::env::temp_dir().join(format!("vmfb-lifetimes-{}.vmfb", std::process::id()));
     std::fs::write(&path, &bytes).unwrap();
-    let leaked: &'static [u8] = Box::leak(bytes.clone().into_boxed_slice());
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    static SHIFTED: OnceLock<Vec<(usize, Vec<u8>)>> = OnceLock::new();
     let mut modules = vec![
         Module::new(&engine, bytes.clone()).unwrap(),
-        Module::new(&engine, leaked).unwrap(),
+        Module::new(&engine, BYTES.get_or_init(|| bytes.clone()).as_slice()).unwrap(),
         Module::new(&engine, std::sync::Arc::<[u8]>::from(bytes.as_slice())).unwrap(),
         Module::from_file(&engine, &path).unwrap(),
         Module::from_mapped(&engine, &path).unwrap(),
     ];
-    for offset in [1, 3, 8, 63] {
-        let mut shifted = vec![0; offset];
-        shifted.extend_from_slice(&bytes);
-        let leaked: &'static [u8] = Box::leak(shifted.into_boxed_slice());
-        modules.push(Module::new(&engine, &leaked[offset..]).unwrap());
+    let shifted = |offset| (offset, [vec![0; offset], bytes.clone()].concat());
+    for (offset, shifted) in SHIFTED.get_or_init(|| [1, 3, 8, 63].map(shifted).into()) {
+        modules.push(Module::new(&engine, &shifted[*offset..]).unwrap());
     }
     std::fs::remove_file(&path).unwrap();
     for module in modules {
