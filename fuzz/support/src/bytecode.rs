@@ -10,11 +10,13 @@ use vmfb_bytecode::isa::{
 
 const VALUES: u16 = 16;
 const REFS: u16 = 4;
+/// Fuel of one program: every op was reached many times, and hundreds of programs run in a second.
+const FUEL: u64 = 5000;
 
 /// Builds a module from the bytes; it must be refused or run like any other.
 pub fn check(bytes: &[u8]) {
     if let Ok(Some(module)) = generate(&mut Unstructured::new(bytes)) {
-        crate::module::check(&module);
+        crate::module::check_with_fuel(&module, FUEL);
     }
 }
 

@@ -35,21 +35,30 @@ thread_local! {
 
 /// Loads the bytes, calls every export with plain arguments.
 pub fn check(bytes: &[u8]) {
+    check_with_fuel(bytes, FUEL);
+}
+
+/// The same with other fuel: programs that loop by chance use all that there is.
+pub fn check_with_fuel(bytes: &[u8], fuel: u64) {
     SANDBOX.with(|sandbox| {
         let (engine, linker) = sandbox.as_ref().expect("the built-in modules link");
-        run(engine, linker, bytes.to_vec());
+        run_with_fuel(engine, linker, bytes.to_vec(), fuel);
     });
 }
 
 /// The same with an engine and linker that are used again and again.
 pub fn run(engine: &Engine, linker: &Linker, bytes: Vec<u8>) -> Outcome {
+    run_with_fuel(engine, linker, bytes, FUEL)
+}
+
+fn run_with_fuel(engine: &Engine, linker: &Linker, bytes: Vec<u8>, fuel: u64) -> Outcome {
     let Ok(module) = Module::new(engine, bytes) else { return Outcome::Refused };
     let mut store = Store::new(engine, ());
-    store.set_fuel(FUEL);
+    store.set_fuel(fuel);
     let start = Instant::now();
     let Ok(instance) = linker.instantiate(&mut store, &module) else { return Outcome::Refused };
     let outcome = call_exports(&mut store, instance, &module);
-    assert!(start.elapsed() < TOO_LONG, "{FUEL} units of fuel took {:?}", start.elapsed());
+    assert!(start.elapsed() < TOO_LONG, "{fuel} units of fuel took {:?}", start.elapsed());
     assert!(store.account().used() <= MEMORY);
     outcome
 }
