@@ -232,11 +232,14 @@ fn check_what_was_accepted(bytes: &[u8]) {
     }
 }
 
+/// Steps through the bytes of a module. Miri, some thousand times slower, looks at some of them.
+const STEP: usize = if cfg!(miri) { 97 } else { 1 };
+
 #[test]
 fn every_byte_changed() {
     for version in [BytecodeVersion::V13, BytecodeVersion::V17] {
         let bytes = rich(version).write(ArchiveForm::Zip).unwrap();
-        for at in 0..bytes.len() {
+        for at in (0..bytes.len()).step_by(STEP) {
             for value in [0, 1, 0x7F, 0x80, 0xFF, bytes[at] ^ 0x10] {
                 let mut bytes = bytes.clone();
                 bytes[at] = value;
@@ -253,7 +256,7 @@ fn every_truncation_is_refused() {
             let bytes = rich(version).write(form).unwrap();
             // The module ends with its last external constant; in a ZIP archive the directory follows.
             let end = open(&bytes).unwrap().1.rodata[1].range.end;
-            for length in 0..end {
+            for length in (0..end).step_by(STEP) {
                 let error = open(&bytes[..length]).err().unwrap_or_else(|| panic!("{length} of {end} bytes are accepted"));
                 assert_eq!(error.status, crate::Status::InvalidArgument);
             }

@@ -6,6 +6,7 @@ mod buffers;
 mod calls;
 mod control;
 mod conversions;
+mod cycles;
 mod elements;
 mod errors;
 mod floats;

@@ -3,6 +3,7 @@
 mod anything;
 mod async_modules;
 mod commands;
+mod devices;
 mod fences;
 #[path = "../../../../tests/support/forward.rs"]
 mod forward;
