@@ -52,6 +52,11 @@ pub(super) fn emit(graph: Graph, zeroed: Vec<Range<usize>>, config: &Config) -> 
     Ok(body)
 }
 
+/// Whether the op only looks at a limit.
+fn is_limit(code: Code) -> bool {
+    matches!(code, Code::Fuel | Code::Poll)
+}
+
 /// About how many ops a block becomes.
 fn size(block: &Block) -> usize {
     const FRAME: usize = 4;
@@ -229,12 +234,17 @@ impl<'g> Emitter<'g> {
         if self.config.dispatch == Dispatch::Reference {
             return *test;
         }
-        // Nothing branches to what stands between the start of a block and its end.
+        // Nothing branches to what stands between the start of a block and its end. The addition may wait until the limits of the
+        // next block were looked at: if they are met, nobody sees what was computed.
+        let passes = |inst: &Inst| is_move(inst.code) || is_limit(inst.code);
         let start = self.starts.last().copied().unwrap_or(0);
-        let Some(at) = self.code.iter().skip(start).rposition(|inst| !is_move(inst.code)).map(|at| start + at) else { return *test };
+        let Some(at) = self.code.iter().skip(start).rposition(|inst| !passes(inst)).map(|at| start + at) else { return *test };
         let (addition, moves) = (self.code[at], &self.code[at + 1..]);
         let width = if code.0 == Code::AddI32 { Width::One } else { Width::Pair };
         let apart = |inst: &Inst| {
+            if is_limit(inst.code) {
+                return true;
+            }
             let moved = if inst.code == Code::Move32 { Width::One } else { Width::Pair };
             let written = [addition.a, addition.b, addition.c].iter().any(|register| overlap(inst.a, moved, *register, width));
             !written && !overlap(inst.b, moved, addition.a, width)

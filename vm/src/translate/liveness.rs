@@ -53,6 +53,22 @@ impl Slots {
     /// Goes back over an op: what was live after it to what is live before it.
     pub(super) fn before(&mut self, step: &Step, graph: &Graph) {
         let mut inst = step.inst;
+        if let [word] = &mut *self.0
+            && !has_list(inst.code)
+        {
+            let (mut read, mut written) = (0, 0);
+            visit(&mut inst, &mut |access, width, slot| match access {
+                Access::Read => read |= bits(*slot, width),
+                Access::Write => written |= bits(*slot, width),
+            });
+            *word = *word & !written | read;
+            return;
+        }
+        self.before_any(step, graph);
+    }
+
+    fn before_any(&mut self, step: &Step, graph: &Graph) {
+        let mut inst = step.inst;
         let site = match inst.code {
             Code::Call | Code::CallGeneral | Code::CallImport => graph.calls.get(inst.imm as usize),
             _ => None,
@@ -91,6 +107,28 @@ impl Slots {
             _ => self.set(register.ordinal(), Width::Pair, live),
         }
     }
+}
+
+/// Whether some of the registers of an op stand in a list or at a call site.
+fn has_list(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Call
+            | Code::CallGeneral
+            | Code::CallImport
+            | Code::Return
+            | Code::Return32
+            | Code::Return64
+            | Code::Switch32
+            | Code::Switch64
+    )
+}
+
+/// The slots of a register in a frame of at most 64 slots.
+#[inline]
+fn bits(slot: u16, width: Width) -> u64 {
+    let register: u64 = if width == Width::Pair { 0b11 } else { 0b1 };
+    register.checked_shl(slot.into()).unwrap_or(0)
 }
 
 impl Liveness {

@@ -23,13 +23,14 @@ pub(super) struct Lowering<'m> {
 pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Graph> {
     let mut lowering = Lowering::new(module, function);
     let starts = module.block_starts(function);
+    let end = module.definition().body(function).len() as u32;
     lowering.graph.blocks.reserve(starts.len());
     let mut blocks = starts.iter().copied().peekable();
     let mut started = false;
     for instruction in module.instructions(function) {
         let instruction = instruction?;
         if blocks.next_if_eq(&instruction.pc).is_some() {
-            let length = blocks.peek().map_or(LAST_BLOCK, |next| next.saturating_sub(instruction.pc));
+            let length = blocks.peek().copied().unwrap_or(end).saturating_sub(instruction.pc);
             lowering.start_block(instruction.pc, length, started);
             started = true;
         }
@@ -40,10 +41,8 @@ pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Gra
     Ok(lowering.graph)
 }
 
-/// Most instructions have an opcode and two or three registers.
+/// Most instructions have an opcode and three registers.
 const INSTRUCTION_BYTES: u32 = 7;
-/// So long the last block is taken to be, and the first before it is known.
-const LAST_BLOCK: u32 = 8 * INSTRUCTION_BYTES;
 
 /// Two halves of a 32-bit number as operands.
 fn split(value: u32) -> [u16; 2] {
@@ -66,7 +65,7 @@ impl<'m> Lowering<'m> {
     /// Begins the next block, of so many bytes; the one before it is done, if there was one.
     fn start_block(&mut self, pc: u32, length: u32, started: bool) {
         let mut block = Block::new(pc);
-        block.steps.reserve((length / INSTRUCTION_BYTES) as usize);
+        block.steps.reserve((length / INSTRUCTION_BYTES) as usize + 2);
         let done = std::mem::replace(&mut self.block, block);
         if started {
             self.graph.blocks.push(done);
