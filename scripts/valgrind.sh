@@ -21,6 +21,6 @@ if [ -z "$binary" ]; then
 fi
 for filter in "${filters[@]}"; do
   say "valgrind: $filter"
-  try_tests valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite "$binary" --test-threads=1 "$filter"
+  try_tests valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite "$binary" --test-threads=1 "$filter"
 done
 finish

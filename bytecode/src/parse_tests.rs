@@ -260,6 +260,8 @@ fn module_state() {
     limit("global_ref_count is 1048577", |module| module.global_refs = MAXIMUM_GLOBAL_REFS + 1);
 }
 
+// There must be so many, which would take Miri hours.
+#[cfg_attr(miri, ignore)]
 #[test]
 fn more_functions_than_16_bits_count() {
     let mut module = good(BytecodeVersion::V17);
@@ -287,11 +289,14 @@ fn texts_that_only_inform_need_not_be_utf8() {
     assert_eq!(debug.frames(1)[0].to_string(), "\u{FFFD}.mlir:1:2");
 }
 
+/// So many tables lead to the same place; fewer under Miri, which is some thousand times slower.
+const MANY: usize = if cfg!(miri) { 2_000 } else { 20_000 };
+
 #[test]
 fn many_references_to_one_large_part_are_refused() {
     // A table of imports whose offsets all lead to the same one, with a name that is as long as the table.
     let mut module = good(BytecodeVersion::V17);
-    let count = 20_000;
+    let count = MANY;
     module.imports[0].full_name = format!("a.{}", "x".repeat(count));
     module.imports.extend(vec![Import { full_name: "b".into(), signature: None, necessity: Necessity::Required }; count]);
     let mut bytes = write(&module);
@@ -311,8 +316,7 @@ fn many_references_to_one_large_part_are_refused() {
 #[test]
 fn many_functions_with_one_long_signature_are_refused() {
     let mut module = good(BytecodeVersion::V17);
-    // Miri is some thousand times slower; what is too often depends on the size of the file.
-    let count = if cfg!(miri) { 2_000 } else { 20_000 };
+    let count = MANY;
     let (first, mut function) = (module.functions[0].clone(), module.functions[0].clone());
     function.signature = Some(Signature { calling_convention: "0v_v".into(), attributes: Vec::new() });
     module.functions = vec![function; count];

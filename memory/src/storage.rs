@@ -83,6 +83,9 @@ impl Storage {
     }
 
     /// Bytes of the program itself; they are never written.
+    ///
+    /// Where a slice is all there is, atomics are made of a shared reference. They are only loaded from, which the standard library
+    /// allows even of memory that cannot be written, and so does the aliasing model Tree Borrows; Stacked Borrows does not.
     pub(crate) fn from_static(bytes: &'static [u8]) -> Self {
         Self::new(NonNull::from(bytes).cast(), bytes.len(), Owner::Static, None)
     }
