@@ -10,7 +10,7 @@ use vmfb_bytecode::isa::{
 
 const VALUES: u16 = 16;
 const REFS: u16 = 4;
-/// Fuel of one program: every op was reached many times, and hundreds of programs run in a second.
+/// Fuel of one program: little, as many loop by chance until it is used up.
 const FUEL: u64 = 5000;
 
 /// Builds a module from the bytes; it must be refused or run like any other.

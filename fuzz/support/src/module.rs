@@ -16,7 +16,7 @@ pub enum Outcome {
 }
 
 /// Fuel for one module.
-const FUEL: u64 = 200_000;
+pub const FUEL: u64 = 200_000;
 /// Memory for one module, in bytes.
 const MEMORY: u64 = 64 << 20;
 /// No computation of this size takes that long; if one does, it is not metered where it should be.
@@ -42,16 +42,12 @@ pub fn check(bytes: &[u8]) {
 pub fn check_with_fuel(bytes: &[u8], fuel: u64) {
     SANDBOX.with(|sandbox| {
         let (engine, linker) = sandbox.as_ref().expect("the built-in modules link");
-        run_with_fuel(engine, linker, bytes.to_vec(), fuel);
+        run(engine, linker, bytes.to_vec(), fuel);
     });
 }
 
 /// The same with an engine and linker that are used again and again.
-pub fn run(engine: &Engine, linker: &Linker, bytes: Vec<u8>) -> Outcome {
-    run_with_fuel(engine, linker, bytes, FUEL)
-}
-
-fn run_with_fuel(engine: &Engine, linker: &Linker, bytes: Vec<u8>, fuel: u64) -> Outcome {
+pub fn run(engine: &Engine, linker: &Linker, bytes: Vec<u8>, fuel: u64) -> Outcome {
     let Ok(module) = Module::new(engine, bytes) else { return Outcome::Refused };
     let mut store = Store::new(engine, ());
     store.set_fuel(fuel);

@@ -239,7 +239,7 @@ impl<'g> Emitter<'g> {
         let passes = |inst: &Inst| is_move(inst.code) || is_limit(inst.code);
         let start = self.starts.last().copied().unwrap_or(0);
         let Some(at) = self.code.iter().skip(start).rposition(|inst| !passes(inst)).map(|at| start + at) else { return *test };
-        let (addition, moves) = (self.code[at], &self.code[at + 1..]);
+        let (addition, passed) = (self.code[at], &self.code[at + 1..]);
         let width = if code.0 == Code::AddI32 { Width::One } else { Width::Pair };
         let apart = |inst: &Inst| {
             if is_limit(inst.code) {
@@ -249,7 +249,7 @@ impl<'g> Emitter<'g> {
             let written = [addition.a, addition.b, addition.c].iter().any(|register| overlap(inst.a, moved, *register, width));
             !written && !overlap(inst.b, moved, addition.a, width)
         };
-        if addition.code != code.0 || addition.a != test.inst.b || !moves.iter().all(apart) {
+        if addition.code != code.0 || addition.a != test.inst.b || !passed.iter().all(apart) {
             return *test;
         }
         let Some(amount) = fuse::other(&addition, addition.a) else { return *test };

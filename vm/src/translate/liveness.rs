@@ -54,7 +54,7 @@ impl Slots {
     pub(super) fn before(&mut self, step: &Step, graph: &Graph) {
         let mut inst = step.inst;
         if let [word] = &mut *self.0
-            && !has_list(inst.code)
+            && listed(inst.code) == Listed::Nothing
         {
             let (mut read, mut written) = (0, 0);
             visit(&mut inst, &mut |access, width, slot| match access {
@@ -69,10 +69,8 @@ impl Slots {
 
     fn before_any(&mut self, step: &Step, graph: &Graph) {
         let mut inst = step.inst;
-        let site = match inst.code {
-            Code::Call | Code::CallGeneral | Code::CallImport => graph.calls.get(inst.imm as usize),
-            _ => None,
-        };
+        let listed = listed(inst.code);
+        let site = if listed == Listed::Call { graph.calls.get(inst.imm as usize) } else { None };
         for (kind, register) in site.into_iter().flat_map(|site| &site.results) {
             self.set_register(*kind, *register, false);
         }
@@ -85,13 +83,10 @@ impl Slots {
             self.set_register(*kind, *register, true);
         }
         let list = || graph.lists.get(inst.imm as usize).into_iter().flatten().map(|word| Register::from_word(*word as u16));
-        match inst.code {
-            Code::Return | Code::Return32 | Code::Return64 => {
-                graph.results.iter().zip(list()).for_each(|(kind, register)| self.set_register(*kind, register, true));
-            }
-            Code::Switch32 => list().for_each(|register| self.set(register.ordinal(), Width::One, true)),
-            Code::Switch64 => list().for_each(|register| self.set(register.ordinal(), Width::Pair, true)),
-            _ => {}
+        match listed {
+            Listed::Nothing | Listed::Call => {}
+            Listed::Results => graph.results.iter().zip(list()).for_each(|(kind, register)| self.set_register(*kind, register, true)),
+            Listed::Choices(width) => list().for_each(|register| self.set(register.ordinal(), width, true)),
         }
         visit(&mut inst, &mut |access, width, slot| {
             if access == Access::Read {
@@ -109,19 +104,26 @@ impl Slots {
     }
 }
 
-/// Whether some of the registers of an op stand in a list or at a call site.
-fn has_list(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Call
-            | Code::CallGeneral
-            | Code::CallImport
-            | Code::Return
-            | Code::Return32
-            | Code::Return64
-            | Code::Switch32
-            | Code::Switch64
-    )
+/// Which registers of an op stand elsewhere than in its operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Nothing,
+    /// Arguments and results, at a call site.
+    Call,
+    /// What the function returns, in a list.
+    Results,
+    /// What a switch chooses from, in a list.
+    Choices(Width),
+}
+
+fn listed(code: Code) -> Listed {
+    match code {
+        Code::Call | Code::CallGeneral | Code::CallImport => Listed::Call,
+        Code::Return | Code::Return32 | Code::Return64 => Listed::Results,
+        Code::Switch32 => Listed::Choices(Width::One),
+        Code::Switch64 => Listed::Choices(Width::Pair),
+        _ => Listed::Nothing,
+    }
 }
 
 /// The slots of a register in a frame of at most 64 slots.

@@ -65,6 +65,7 @@ impl<'m> Lowering<'m> {
     /// Begins the next block, of so many bytes; the one before it is done, if there was one.
     fn start_block(&mut self, pc: u32, length: u32, started: bool) {
         let mut block = Block::new(pc);
+        // And a return, which is short and may become two ops.
         block.steps.reserve((length / INSTRUCTION_BYTES) as usize + 2);
         let done = std::mem::replace(&mut self.block, block);
         if started {

@@ -1,10 +1,9 @@
 //! Lists that hold themselves or each other.
 
+use crate::lists::LIST;
 use crate::support::*;
 use vmfb_bytecode::isa::{Op, RefMove, RefRead, X4};
 use vmfb_vm::{List, Ref, Value};
-
-const LIST: RefRead = RefRead::new(0);
 
 /// A program whose `run` makes two lists that hold each other, and itself, and keeps none.
 fn cyclic(held: &str) -> Program {

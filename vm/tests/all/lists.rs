@@ -5,7 +5,8 @@ use vmfb_bytecode::definition::BytecodeVersion;
 use vmfb_bytecode::isa::{Op, RefMove, RefRead, Text, X4, X8};
 use vmfb_vm::{Buffer, Config, List, Ref, RefObject, Result, Status, Value};
 
-const LIST: RefRead = RefRead::new(0);
+/// The list of the programs here.
+pub const LIST: RefRead = RefRead::new(0);
 
 struct Thing;
 

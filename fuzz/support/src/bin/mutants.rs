@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use vmfb::{Engine, Module};
-use vmfb_fuzz_support::module::{Outcome, run, sandbox};
+use vmfb_fuzz_support::module::{FUEL, Outcome, run, sandbox};
 use vmfb_fuzz_support::mutate::{Random, mutate};
 
 /// `vm-run` ends itself after 10 s.
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
                 vmfb_fuzz_support::elf::check(&mutant);
                 if vmfb_fuzz_support::elf::loads(&mutant) { "loaded" } else { "refused" }
             }),
-            None => in_process(|| match run(&engine, &linker, mutant) {
+            None => in_process(|| match run(&engine, &linker, mutant, FUEL) {
                 Outcome::Refused => "refused",
                 Outcome::Failed => "failed",
                 Outcome::Ran => "ran",
