@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use vmfb_vm::Status;
 
 fn join(fences: &[&Fence]) -> Fence {
-    Fence::join(fences.iter().copied(), &MemoryAccount::default()).unwrap().unwrap()
+    Fence::join(fences.iter().copied(), &mut Meter::default()).unwrap().unwrap()
 }
 
 fn failure(fence: &Fence) -> Option<Status> {
@@ -197,9 +197,9 @@ fn a_panicking_body_does_not_silence_the_thread() {
 #[test]
 fn circles_are_refused() {
     let (a, b, c) = (Fence::new(), Fence::new(), Fence::new());
-    assert!(a.follow(&a).is_err());
+    assert!(a.follow(&a, &mut Meter::default()).is_err());
     // As queued work does: the signal fence follows the wait fence, and something waits for the latter.
-    let order = |signal: &Fence, wait: &Fence| signal.follow(wait).map(|()| wait.on_ready(|_| {}));
+    let order = |signal: &Fence, wait: &Fence| signal.follow(wait, &mut Meter::default()).map(|()| wait.on_ready(|_| {}));
     order(&b, &a).unwrap();
     order(&c, &b).unwrap();
     assert_eq!(order(&a, &c).unwrap_err().status(), Status::InvalidArgument);

@@ -91,11 +91,23 @@ impl MemoryAccount {
 }
 
 impl Charge {
+    /// The account that is charged.
+    pub fn account(&self) -> &MemoryAccount {
+        &self.account
+    }
+
     /// Charges more to the same account.
     pub fn grow(&mut self, bytes: u64) -> Result<()> {
         self.account.charge(bytes)?;
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
+    }
+
+    /// Returns a part of what is held.
+    pub fn shrink(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.account.refund(bytes);
+        self.bytes -= bytes;
     }
 }
 

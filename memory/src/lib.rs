@@ -8,12 +8,14 @@
 
 mod account;
 mod bulk;
+mod charged;
 mod error;
 mod exclusive;
 mod span;
 mod storage;
 
 pub use account::{Charge, MemoryAccount};
+pub use charged::ChargedVec;
 pub use error::{Error, Result};
 pub use exclusive::{Exclusive, Guard};
 pub use span::Span;

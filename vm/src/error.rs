@@ -6,7 +6,24 @@ use vmfb_bytecode::Status;
 /// Result of the runtime.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Bytes of the message of an error. Names come from modules, which can make them of any length.
+const MAXIMUM_TEXT: usize = 16 << 10;
+
+/// Bytes of one text of context.
+const MAXIMUM_CONTEXT: usize = 4 << 10;
+
+/// Bytes of a name or source position in a frame.
+const MAXIMUM_NAME: usize = 1 << 10;
+
+/// Source positions of a frame.
+const MAXIMUM_POSITIONS: usize = 8;
+
+/// Texts of context and frames of an error; of more, the innermost and the outermost are kept.
+const MAXIMUM_PARTS: usize = 64;
+
 /// Why an operation failed. One pointer in size.
+///
+/// What an error holds is bounded: long texts are cut, and of long chains the middle is left out.
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
@@ -36,7 +53,7 @@ impl Error {
     /// A failure with the given status.
     #[cold]
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { status, message: message.into(), context: Vec::new(), frames: Vec::new() }))
+        Self(Box::new(Inner { status, message: cut(message.into(), MAXIMUM_TEXT), context: Vec::new(), frames: Vec::new() }))
     }
 
     /// INVALID_ARGUMENT.
@@ -105,17 +122,53 @@ impl Error {
     #[must_use]
     #[cold]
     pub fn context(mut self, text: impl Into<String>) -> Self {
-        self.0.context.push(text.into());
+        push_bounded(&mut self.0.context, cut(text.into(), MAXIMUM_CONTEXT));
         self
     }
 
     /// Adds a frame to the trace, outside the ones that are there.
     #[must_use]
     #[cold]
-    pub fn frame(mut self, frame: FrameTrace) -> Self {
-        self.0.frames.push(frame);
+    pub fn frame(mut self, mut frame: FrameTrace) -> Self {
+        frame.module = cut(frame.module, MAXIMUM_NAME);
+        frame.name = frame.name.map(|name| cut(name, MAXIMUM_NAME));
+        frame.source.truncate(MAXIMUM_POSITIONS);
+        frame.source = frame.source.into_iter().map(|text| cut(text, MAXIMUM_NAME)).collect();
+        push_bounded(&mut self.0.frames, frame);
         self
     }
+
+    /// How many bytes of memory the error takes, about.
+    pub fn size(&self) -> u64 {
+        let text = |text: &str| text.len() as u64 + 64;
+        let frame = |frame: &FrameTrace| {
+            let source: u64 = frame.source.iter().map(|position| text(position)).sum();
+            size_of::<FrameTrace>() as u64 + text(&frame.module) + frame.name.as_deref().map_or(0, text) + source
+        };
+        let context: u64 = self.0.context.iter().map(|entry| text(entry)).sum();
+        let frames: u64 = self.0.frames.iter().map(frame).sum();
+        256 + text(&self.0.message) + context + frames
+    }
+}
+
+/// Adds to a list of texts or frames; where it is full, the first of the outer half makes room.
+fn push_bounded<T>(parts: &mut Vec<T>, part: T) {
+    if parts.len() >= MAXIMUM_PARTS {
+        parts.remove(MAXIMUM_PARTS / 2);
+    }
+    parts.push(part);
+}
+
+/// A text of at most so many bytes, and a few that say what was cut.
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let length = text.len();
+        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(&format!("… ({length} bytes)"));
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// Adds context to results.
@@ -213,6 +266,21 @@ impl From<vmfb_memory::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_error_holds_is_bounded() {
+        let long = "ö".repeat(1 << 20);
+        let mut error = Error::invalid(long.clone());
+        for index in 0..1000 {
+            let frame = FrameTrace { module: long.clone(), function: index, name: None, pc: 0, source: vec![long.clone()] };
+            error = error.context(format!("{index} {long}")).frame(frame);
+        }
+        assert!(error.message().ends_with("ö… (2097152 bytes)"), "{}", &error.message()[error.message().len() - 40..]);
+        let context: Vec<_> = error.context_chain().map(|text| text.split(' ').next().unwrap()).collect();
+        assert_eq!((context[0], context[31], context[63], context.len()), ("0", "31", "999", 64));
+        assert_eq!((error.frames().len(), error.frames()[63].function), (64, 999));
+        assert!(error.size() < 1 << 20, "{} bytes", error.size());
+    }
 
     #[test]
     fn an_error_is_one_pointer() {

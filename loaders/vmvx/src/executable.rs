@@ -4,10 +4,10 @@ use crate::entry::{Entries, Entry};
 use crate::grid::{Grid, Walk};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use vmfb_hal::{Dispatch, Executable, Export, Workers, workgroups};
-use vmfb_memory::{Charge, MemoryAccount, Span};
+use vmfb_hal::{Dispatch, Executable, ExecutableParameters, Export, Workers, workgroups};
+use vmfb_memory::{BASE_ALIGNMENT, Charge, MemoryAccount, Span};
 use vmfb_module_vmvx::Vmvx;
-use vmfb_vm::{Buffer, Error, Func, Instance, Linker, List, Meter, Module, Origin, Ref, Result, ResultExt, Store};
+use vmfb_vm::{Buffer, Error, FuelMetering, Func, Instance, Linker, List, Meter, Module, Origin, Ref, Result, ResultExt, Store};
 
 /// What is charged for a store of the pool: its VM stack, as small as stacks are.
 const ROOM_BYTES: u64 = 256 << 10;
@@ -43,12 +43,13 @@ struct Room {
 
 impl VmvxExecutable {
     /// An executable of a module. No code of the module runs before its first dispatch.
-    pub(crate) fn new(module: Module, constants: &[u32], charge: Charge) -> Result<Self> {
+    pub(crate) fn new(module: Module, parameters: &ExecutableParameters<'_>, charge: Charge) -> Result<Self> {
+        let account = parameters.account;
         let entries = Entries::new(&module)?;
-        let constants = match (entries.set_constants, constants) {
+        let constants = match (entries.set_constants, parameters.constants) {
             (None, []) => None,
-            (Some(_), [_, ..]) => Some(constant_buffer(constants)),
-            (None, _) => {
+            (Some(_), constants @ [_, ..]) => Some(constant_buffer(constants, account)?),
+            (None, constants) => {
                 let count = constants.len();
                 return Err(Error::invalid(format!("the executable takes no constants (it has no __set_constants), found {count}")));
             }
@@ -60,7 +61,7 @@ impl VmvxExecutable {
         let nothing = Buffer::allocate(0, 1, &MemoryAccount::default())?;
         let inner = Inner { module, linker, entries, constants, rooms: Mutex::default(), nothing };
         // Shows imports that are not there when the executable is loaded.
-        let room = inner.new_room()?;
+        let room = inner.new_room(&mut Meter::new(FuelMetering::Off, account.clone()))?;
         inner.give(room);
         Ok(Self { inner: Arc::new(inner), workers, _charge: charge })
     }
@@ -87,7 +88,7 @@ impl VmvxExecutable {
     }
 
     fn run_here(&self, entry: &Entry, dispatch: &Dispatch<'_>, meter: &mut Meter) -> Result<()> {
-        let mut room = self.inner.take()?;
+        let mut room = self.inner.take(meter)?;
         let start = self.workers.is_some().then(Instant::now);
         let result = with_meter(&mut room, meter, |room| {
             let kernel = self.inner.prepare(room, entry, dispatch.workgroup_count, dispatch.constants, bound(dispatch))?;
@@ -107,15 +108,18 @@ fn bound(dispatch: &Dispatch<'_>) -> impl ExactSizeIterator<Item = Result<Span>>
 }
 
 impl Inner {
-    fn new_room(&self) -> Result<Room> {
+    /// A room, and what its globals take, at the expense of whoever needs it.
+    fn new_room(&self, meter: &mut Meter) -> Result<Room> {
         let mut store = Store::new(self.module.engine(), ());
-        let instance = self.linker.instantiate(&mut store, &self.module)?;
-        Ok(Room { store, instance, readiness: None })
+        store.swap_meter(meter);
+        let instance = self.linker.instantiate(&mut store, &self.module);
+        store.swap_meter(meter);
+        Ok(Room { instance: instance?, store, readiness: None })
     }
 
-    fn take(&self) -> Result<Room> {
+    fn take(&self, meter: &mut Meter) -> Result<Room> {
         let free = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.map_or_else(|| self.new_room(), Ok)
+        free.map_or_else(|| self.new_room(meter), Ok)
     }
 
     /// Rooms that are ready are taken first: they need no more memory.
@@ -149,7 +153,7 @@ impl Inner {
         };
         let constants = match constants {
             [] => self.nothing.clone(),
-            constants => constant_buffer(constants),
+            constants => constant_buffer(constants, account)?,
         };
         let bindings = List::of_buffers(bindings.map(|span| Ok(Buffer::new(span?, Origin::Host))), account)?;
         Ok(Kernel { function, refs: [local_memory.into(), constants.into(), bindings.into()], workgroup_count })
@@ -200,8 +204,8 @@ impl Lane {
     /// Takes a room, and makes the kernel of a grid ready in it.
     pub(crate) fn new(executable: &Inner, grid: &Grid) -> Result<Self> {
         let entry = executable.entry(grid.export)?;
-        let mut room = executable.take()?;
         let mut meter = grid.meter.for_worker();
+        let mut room = executable.take(&mut meter)?;
         room.store.swap_meter(&mut meter);
         let bindings = grid.bindings.iter().map(|span| Ok(span.clone()));
         match executable.prepare(&mut room, entry, grid.workgroup_count, &grid.constants, bindings) {
@@ -286,7 +290,10 @@ fn check_count(what: &str, declared: Option<usize>, found: usize) -> Result<()> 
 }
 
 /// Constants as kernels read them.
-fn constant_buffer(constants: &[u32]) -> Buffer {
-    let bytes: Vec<u8> = constants.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Buffer::new(Span::from_vector(bytes), Origin::Host)
+fn constant_buffer(constants: &[u32], account: &MemoryAccount) -> Result<Buffer> {
+    let span = Span::zeroed(size_of_val(constants), BASE_ALIGNMENT, account)?;
+    for (index, word) in constants.iter().enumerate() {
+        span.write(index * size_of::<u32>(), &word.to_le_bytes())?;
+    }
+    Ok(Buffer::new(span.read_only(), Origin::Host))
 }

@@ -58,19 +58,19 @@ impl ExecutableLoader for VmvxLoader {
             // Charged before it is read.
             let bytes = (parameters.data.len() as u64).saturating_mul(BYTES_PER_BYTE).saturating_add(FIXED_BYTES);
             let charge = parameters.account.hold(bytes)?;
-            let module = Module::from_span(parameters.engine, private_copy(parameters.data)?)?;
-            VmvxExecutable::new(module, parameters.constants, charge)
+            let module = Module::from_span(parameters.engine, private_copy(parameters.data, parameters.account)?)?;
+            VmvxExecutable::new(module, parameters, charge)
         };
         Ok(Load::Loaded(Arc::new(load().context(|| "loading a VMVX executable".to_owned())?)))
     }
 }
 
 /// Bytes that nobody changes while they are checked and afterwards.
-fn private_copy(data: &Span) -> Result<Span> {
+fn private_copy(data: &Span, account: &MemoryAccount) -> Result<Span> {
     if data.constant_bytes().is_some() {
         return Ok(data.clone());
     }
-    let copy = Span::zeroed(data.len(), vmfb_memory::BASE_ALIGNMENT, &MemoryAccount::default())?;
+    let copy = Span::zeroed(data.len(), vmfb_memory::BASE_ALIGNMENT, account)?;
     copy.copy_from(0, data, 0, data.len())?;
     Ok(copy.read_only())
 }

@@ -5,7 +5,7 @@ use crate::layout::{BoundState, PipelineLayout};
 use crate::program::{Command, Nested, Program, RecordedDispatch, Slice, Workgroups};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vmfb_memory::MemoryAccount;
+use vmfb_memory::{Charge, MemoryAccount, Span};
 use vmfb_vm::{Error, RefObject, Result};
 
 /// `!hal.command_buffer`.
@@ -36,11 +36,10 @@ enum Stage {
 }
 
 /// A command buffer that takes commands.
-#[derive(Default)]
 pub(crate) struct Recording {
     program: Program,
-    /// For programs before 2024-08.
-    bound: Option<Box<BoundState>>,
+    /// For programs before 2024-08, and what pays for it.
+    bound: Option<(Box<BoundState>, Charge)>,
 }
 
 /// What a dispatch is recorded with, besides constants and bindings.
@@ -58,29 +57,40 @@ const MAXIMUM_DEPTH: u32 = 8;
 
 impl CommandBuffer {
     /// A command buffer that takes commands. Its memory is charged to the account.
-    pub(crate) fn new(mode: u32, account: &MemoryAccount) -> Self {
+    pub(crate) fn new(mode: u32, account: &MemoryAccount) -> Result<Self> {
         let uses = if mode & ONE_SHOT == 0 { Uses::Many } else { Uses::Once };
-        Self { uses, account: account.clone(), stage: Mutex::new(Stage::Recording(Recording::default())) }
+        let recording = Recording { program: Program::new(account)?, bound: None };
+        Ok(Self { uses, account: account.clone(), stage: Mutex::new(Stage::Recording(recording)) })
     }
 
     /// Records something.
-    pub(crate) fn record(&self, body: impl FnOnce(&mut Recording) -> Result<()>) -> Result<()> {
+    fn record(&self, body: impl FnOnce(&mut Recording) -> Result<()>) -> Result<()> {
         match &mut *self.lock() {
             Stage::Recording(recording) => body(recording),
             _ => Err(Error::precondition("the command buffer is final and takes no more commands")),
         }
     }
 
+    /// Fails if the command buffer takes no more commands.
+    pub(crate) fn check_recording(&self) -> Result<()> {
+        self.record(|_| Ok(()))
+    }
+
+    /// Records constants or bindings that are kept from dispatch to dispatch.
+    pub(crate) fn bind(&self, body: impl FnOnce(&mut BoundState) -> Result<()>) -> Result<()> {
+        self.record(|recording| body(recording.bound(&self.account)?))
+    }
+
     /// Records a command.
     pub(crate) fn push(&self, command: Command) -> Result<()> {
-        self.record(|recording| recording.push(command, &self.account))
+        self.record(|recording| recording.push(command))
     }
 
     /// Records a barrier. Several in a row, and one at the start, are as good as one and none.
     pub(crate) fn barrier(&self) -> Result<()> {
         self.record(|recording| match recording.program.commands.last() {
             None | Some(Command::Barrier) => Ok(()),
-            Some(_) => recording.push(Command::Barrier, &self.account),
+            Some(_) => recording.push(Command::Barrier),
         })
     }
 
@@ -91,29 +101,31 @@ impl CommandBuffer {
         constants: impl IntoIterator<Item = u32>,
         bindings: impl IntoIterator<Item = Slice>,
     ) -> Result<()> {
-        self.record(|recording| recording.dispatch(target, constants, bindings, &self.account))
+        self.record(|recording| recording.dispatch(target, constants, bindings))
     }
 
     /// Records a dispatch with the constants and bindings that were pushed before.
     pub(crate) fn dispatch_bound(&self, target: Target, layout: &PipelineLayout) -> Result<()> {
         self.record(|recording| {
-            let bound = recording.bound();
+            let bound = recording.bound(&self.account)?;
             let bindings = bound.bindings(layout)?;
             let constants: SmallVec<[u32; 64]> = SmallVec::from_slice(bound.constants(layout));
-            recording.dispatch(target, constants, bindings, &self.account)
+            recording.dispatch(target, constants, bindings)
         })
     }
 
     /// Ends recording.
     pub(crate) fn finish(&self) -> Result<()> {
         let mut stage = self.lock();
-        match &mut *stage {
+        match std::mem::replace(&mut *stage, Stage::Spent) {
             Stage::Recording(recording) => {
-                let program = Arc::new(std::mem::take(&mut recording.program));
-                *stage = Stage::Final(program);
+                *stage = Stage::Final(Arc::new(recording.program));
                 Ok(())
             }
-            _ => Err(Error::precondition("the command buffer is final already")),
+            before => {
+                *stage = before;
+                Err(Error::precondition("the command buffer is final already"))
+            }
         }
     }
 
@@ -140,11 +152,18 @@ impl CommandBuffer {
 
 impl Recording {
     /// Constants and bindings that are kept from dispatch to dispatch.
-    pub(crate) fn bound(&mut self) -> &mut BoundState {
-        self.bound.get_or_insert_default()
+    fn bound(&mut self, account: &MemoryAccount) -> Result<&mut BoundState> {
+        let bound = match self.bound.take() {
+            Some(bound) => bound,
+            None => {
+                let charge = account.hold(size_of::<BoundState>() as u64)?;
+                (Box::default(), charge)
+            }
+        };
+        Ok(&mut self.bound.insert(bound).0)
     }
 
-    fn push(&mut self, command: Command, account: &MemoryAccount) -> Result<()> {
+    fn push(&mut self, command: Command) -> Result<()> {
         let extra = match &command {
             Command::Nested(nested) => {
                 let depth = nested.program.depth.saturating_add(1);
@@ -152,13 +171,12 @@ impl Recording {
                     return Err(Error::exhausted(format!("command buffers in command buffers more than {MAXIMUM_DEPTH} deep")));
                 }
                 self.program.depth = self.program.depth.max(depth);
-                size_of::<Nested>().saturating_add(nested.table.len().saturating_mul(size_of::<Slice>()))
+                size_of::<Nested>().saturating_add(nested.table.capacity().saturating_mul(size_of::<Option<Span>>()))
             }
             _ => 0,
         };
-        self.charge(size_of::<Command>().saturating_add(extra), account)?;
-        self.program.commands.push(command);
-        Ok(())
+        self.program.charge.grow(extra as u64)?;
+        Ok(self.program.commands.push(command)?)
     }
 
     fn dispatch(
@@ -166,24 +184,14 @@ impl Recording {
         target: Target,
         constants: impl IntoIterator<Item = u32>,
         bindings: impl IntoIterator<Item = Slice>,
-        account: &MemoryAccount,
     ) -> Result<()> {
         let program = &mut self.program;
         let (first_constant, first_binding) = (program.constants.len(), program.bindings.len());
-        program.constants.extend(constants);
-        program.bindings.extend(bindings);
+        program.constants.extend(constants)?;
+        program.bindings.extend(bindings)?;
         let (constants, bindings) = (first_constant..program.constants.len(), first_binding..program.bindings.len());
-        let bytes = constants.len() * size_of::<u32>() + bindings.len() * size_of::<Slice>() + size_of::<RecordedDispatch>();
-        self.charge(bytes, account)?;
+        program.charge.grow(size_of::<RecordedDispatch>() as u64)?;
         let Target { kernels, export, workgroups } = target;
-        self.push(Command::Dispatch(Box::new(RecordedDispatch { kernels, export, workgroups, constants, bindings })), account)
-    }
-
-    fn charge(&mut self, bytes: usize, account: &MemoryAccount) -> Result<()> {
-        match &mut self.program.charge {
-            Some(charge) => charge.grow(bytes as u64)?,
-            none => *none = Some(account.hold(bytes as u64)?),
-        }
-        Ok(())
+        self.push(Command::Dispatch(Box::new(RecordedDispatch { kernels, export, workgroups, constants, bindings })))
     }
 }

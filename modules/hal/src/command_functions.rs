@@ -27,7 +27,7 @@ pub(crate) fn create_with_affinity(call: &mut Call<'_, State>) -> Result<()> {
 /// Categories, affinity and capacity mean nothing here.
 fn create_rest(call: &mut Call<'_, State>) -> Result<()> {
     let mode = call.arguments.u32()?;
-    let buffer = CommandBuffer::new(mode, call.context.meter.account());
+    let buffer = CommandBuffer::new(mode, call.context.meter.account())?;
     call.results.push_reference(call.context.new_object(buffer)?);
     Ok(())
 }
@@ -44,7 +44,7 @@ pub(crate) fn barrier(call: &mut Call<'_, State>) -> Result<()> {
 
 /// `rr_v`, `r_v`, `rrIIIi_v`: debug groups and advice. There is nothing to do.
 pub(crate) fn ignored(call: &mut Call<'_, State>) -> Result<()> {
-    command_buffer(&mut call.arguments)?.record(|_| Ok(()))
+    command_buffer(&mut call.arguments)?.check_recording()
 }
 
 /// `rrIIii_v`: command buffer, target, offset, length, pattern, pattern length.
@@ -122,7 +122,7 @@ pub(crate) fn push_constants(call: &mut Call<'_, State>) -> Result<()> {
     let commands = command_buffer(&mut call.arguments)?;
     call.arguments.object::<PipelineLayout>("the pipeline layout")?;
     let first = call.arguments.u32()?;
-    commands.record(|recording| recording.bound().push_constants(first, &mut call.arguments))
+    commands.bind(|bound| bound.push_constants(first, &mut call.arguments))
 }
 
 /// `rriCiirIID_v`: command buffer, layout, set, tuples of ordinal, slot, buffer, offset, length.
@@ -130,7 +130,7 @@ pub(crate) fn push_descriptor_set(call: &mut Call<'_, State>) -> Result<()> {
     let commands = command_buffer(&mut call.arguments)?;
     call.arguments.object::<PipelineLayout>("the pipeline layout")?;
     let set = call.arguments.u32()?;
-    commands.record(|recording| recording.bound().push_descriptor_set(set, &mut call.arguments))
+    commands.bind(|bound| bound.push_descriptor_set(set, &mut call.arguments))
 }
 
 /// `rriiii_v`, `rriiiiI_v`: command buffer, executable, entry point, x, y, z, flags; constants and bindings were pushed.

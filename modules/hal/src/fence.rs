@@ -57,7 +57,7 @@ pub(crate) fn join(call: &mut Call<'_, State>) -> Result<()> {
     let joined = match &fences[..] {
         [one] => Some(one.clone()),
         _ => {
-            let joined = Fence::join(fences.iter().map(|fence| &**fence), call.context.meter.account())?;
+            let joined = Fence::join(fences.iter().map(|fence| &**fence), &mut call.context.meter)?;
             joined.map(|fence| call.context.new_object(fence)).transpose()?
         }
     };
@@ -85,8 +85,10 @@ pub(crate) fn query(call: &mut Call<'_, State>) -> Result<()> {
 
 /// `r_v`.
 pub(crate) fn signal(call: &mut Call<'_, State>) -> Result<()> {
-    call.arguments.object::<Fence>("the fence")?.signal();
-    Ok(())
+    let fence: &Fence = call.arguments.object("the fence")?;
+    call.context.meter.charge(fence.point_count() as u64)?;
+    fence.signal();
+    call.context.meter.poll()
 }
 
 /// `ri_v`: fence, status code.
@@ -94,6 +96,7 @@ pub(crate) fn fail(call: &mut Call<'_, State>) -> Result<()> {
     let fence: &Fence = call.arguments.object("the fence")?;
     let code = call.arguments.u32()? & 31;
     let status = Status::from_code(code).unwrap_or(Status::Unknown);
+    call.context.meter.charge(fence.point_count() as u64)?;
     fence.fail(Error::new(status, format!("the program failed a fence with status {code}")));
     Ok(())
 }

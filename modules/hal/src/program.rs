@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 use vmfb_hal::{Binding, Dispatch, HalBuffer};
-use vmfb_memory::{Charge, Span};
+use vmfb_memory::{Charge, ChargedVec, MemoryAccount, Span};
 use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt};
 
 /// A range of bytes that a command works on.
@@ -69,15 +69,14 @@ pub(crate) enum Workgroups {
 }
 
 /// Commands in the order in which they are executed.
-#[derive(Default)]
 pub(crate) struct Program {
-    pub(crate) commands: Vec<Command>,
-    pub(crate) constants: Vec<u32>,
-    pub(crate) bindings: Vec<Slice>,
+    pub(crate) commands: ChargedVec<Command>,
+    pub(crate) constants: ChargedVec<u32>,
+    pub(crate) bindings: ChargedVec<Slice>,
     /// Levels of command buffers inside.
     pub(crate) depth: u32,
-    /// Pays for all of it.
-    pub(crate) charge: Option<Charge>,
+    /// Pays for what commands refer to.
+    pub(crate) charge: Charge,
 }
 
 impl Slice {
@@ -168,6 +167,17 @@ pub(crate) fn copy(source: Binding<'_>, target: Binding<'_>, meter: &mut Meter) 
 }
 
 impl Program {
+    /// No commands yet. What is added is charged to the account.
+    pub(crate) fn new(account: &MemoryAccount) -> Result<Self> {
+        Ok(Self {
+            commands: ChargedVec::new(account)?,
+            constants: ChargedVec::new(account)?,
+            bindings: ChargedVec::new(account)?,
+            depth: 0,
+            charge: account.hold(0)?,
+        })
+    }
+
     /// Runs one command.
     pub(crate) fn run_command(&self, index: usize, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
         let Some(command) = self.commands.get(index) else { return Ok(()) };

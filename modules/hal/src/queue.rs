@@ -71,11 +71,11 @@ impl State {
         }
     }
 
-    fn defer(&self, meter: &Meter, wait: Option<&Fence>, signal: Option<&Fence>, work: Work) -> Result<()> {
+    fn defer(&self, meter: &mut Meter, wait: Option<&Fence>, signal: Option<&Fence>, work: Work) -> Result<()> {
         let Some(wait) = wait else { return Err(Error::internal("work without a wait cannot be pending")) };
-        let charge = meter.account().hold(SUBMISSION_BYTES)?;
+        let charge = meter.account().hold(SUBMISSION_BYTES.saturating_add(work.table_bytes()))?;
         if let Some(signal) = signal {
-            signal.follow(wait)?;
+            signal.follow(wait, meter)?;
         }
         let deferred = Deferred {
             work,
@@ -85,8 +85,7 @@ impl State {
             meter: meter.with_tank(meter.fuel().unwrap_or(0)),
             _charge: charge,
         };
-        wait.on_ready(move |result| deferred.resolve(result));
-        Ok(())
+        wait.on_ready_in(move |result| deferred.resolve(result), meter)
     }
 
     /// Charges what deferred work has used, and fails as it has failed.
@@ -106,6 +105,17 @@ impl State {
 }
 
 impl Work {
+    /// What a binding table takes outside of the submission.
+    fn table_bytes(&self) -> u64 {
+        match self {
+            Self::Execute { programs, table } => {
+                let programs = programs.capacity().saturating_mul(size_of::<Arc<Program>>());
+                table.capacity().saturating_mul(size_of::<Option<Span>>()).saturating_add(programs) as u64
+            }
+            _ => 0,
+        }
+    }
+
     fn run(&self, threads: &Threads, meter: &mut Meter) -> Result<()> {
         match self {
             Self::Nothing | Self::Release(_) => Ok(()),
@@ -167,14 +177,16 @@ struct Unsignalled(Option<Fence>);
 impl Drop for Unsignalled {
     fn drop(&mut self) {
         if let Some(signal) = self.0.take() {
-            signal.fail(Error::internal("queued work ended in a panic"));
+            signal.fail(Error::internal("queued work was given up, or ended in a panic"));
         }
     }
 }
 
 #[cold]
 fn waited_in_vain(error: Error) -> Error {
-    error.context("work was queued behind a fence that failed")
+    const REASON: &str = "work was queued behind a fence that failed";
+    // Once for a chain of fences of any length.
+    if error.context_chain().last() == Some(REASON) { error } else { error.context(REASON) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

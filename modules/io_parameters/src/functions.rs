@@ -202,15 +202,15 @@ pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) 
     }
 }
 
-fn defer(meter: &Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
+fn defer(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
     let Some(wait) = fences.wait else { return Err(Error::internal("work without a wait cannot be pending")) };
     let bytes = (copies.len() as u64).saturating_mul(COPY_BYTES).saturating_add(WAITING_BYTES);
     let charge = meter.account().hold(bytes)?;
     if let Some(signal) = fences.signal {
-        signal.follow(wait)?;
+        signal.follow(wait, meter)?;
     }
     let signal = fences.signal.cloned();
-    wait.on_ready(move |waited| {
+    let body = move |waited: Result<()>| {
         let outcome = waited.map_err(waited_in_vain).and_then(|()| run(&copies));
         // Memory is returned before anybody who waits goes on.
         drop((copies, charge));
@@ -220,8 +220,8 @@ fn defer(meter: &Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
             (None, Ok(())) => {}
             (None, Err(error)) => tracing::warn!(%error, "parameters were not read"),
         }
-    });
-    Ok(())
+    };
+    wait.on_ready_in(body, meter)
 }
 
 fn run(copies: &[Copy]) -> Result<()> {
@@ -230,7 +230,8 @@ fn run(copies: &[Copy]) -> Result<()> {
 
 #[cold]
 fn waited_in_vain(error: Error) -> Error {
-    error.context("parameters were to be read behind a fence that failed")
+    const REASON: &str = "parameters were to be read behind a fence that failed";
+    if error.context_chain().last() == Some(REASON) { error } else { error.context(REASON) }
 }
 
 fn shown(key: &[u8]) -> String {
