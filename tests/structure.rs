@@ -30,6 +30,7 @@ const UNSAFE: &[&str] = &[
     "loaders/native/src/library",
     "modules/vmvx/src/simd/",
     "vm/src/interpreter/threaded",
+    "testing/allocator/src/counting",
 ];
 
 fn root() -> &'static Path {

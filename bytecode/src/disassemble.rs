@@ -17,7 +17,6 @@ use crate::calling_convention::{CallingConvention, Item, Kind, PlacementRule};
 use crate::decode::Instructions;
 use crate::definition::{Function, ModuleDef, Necessity, Requirements};
 use crate::isa::{Op, Pc};
-use crate::verify::MAXIMUM_OVERLAP;
 use crate::{Error, Result, Status};
 use values::{Escaped, Pair, Slot};
 
@@ -39,6 +38,9 @@ pub struct Listing {
     /// Why the listing ends early.
     pub error: Option<Error>,
 }
+
+/// Largest ratio of the sizes of all functions to the size of the bytecode that is listed: a small file must not ask for a long text.
+const MAXIMUM_OVERLAP: u64 = 16;
 
 /// Writes the functions of a module as text.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod access_ops;
 mod body;
 mod buffer;
 mod code;
+mod cycles;
 mod engine;
 mod error;
 mod fault;

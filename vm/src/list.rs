@@ -138,19 +138,23 @@ impl List {
 
     /// Changes the length: dropped elements are released, new ones are zero, null or empty.
     pub fn resize(&self, length: u32) -> Result<()> {
-        let mut dropped: Vec<Ref> = Vec::new();
-        {
+        let length = length as usize;
+        loop {
             let mut items = self.lock();
-            let length = length as usize;
             reserve(&mut items, &self.0.account, length)?;
-            match &mut items.elements {
-                Elements::Ref(vector) if length < vector.len() => dropped = vector.split_off(length),
-                Elements::Variant(vector) if length < vector.len() => dropped = references(vector.split_off(length)),
-                elements => for_elements!(elements, vector => vector.resize(length, Default::default())),
-            }
+            // What is released may be the last reference to a list, maybe this one, so it is released without the lock; one by
+            // one, as room for all of them would be memory that nothing is charged for.
+            let released = match &mut items.elements {
+                Elements::Ref(vector) if length < vector.len() => vector.pop(),
+                Elements::Variant(vector) if length < vector.len() => vector.pop().and_then(Slot::reference),
+                elements => {
+                    for_elements!(elements, vector => vector.resize(length, Default::default()));
+                    return Ok(());
+                }
+            };
+            drop(items);
+            drop(released);
         }
-        drop_iteratively(dropped);
-        Ok(())
     }
 
     /// Appends a value, converted to the element type.
@@ -336,22 +340,23 @@ impl List {
         (Arc::as_ptr(&self.0).addr(), Arc::strong_count(&self.0))
     }
 
-    /// Identities of the lists that are elements of this one.
-    pub(crate) fn child_lists(&self) -> Vec<usize> {
-        let identity = |reference: &Ref| match reference {
-            Ref::List(list) => Some(list.identity().0),
-            _ => None,
+    /// Names the lists that are elements of this one, each as often as it is one.
+    pub(crate) fn for_each_list(&self, mut body: impl FnMut(usize)) {
+        let mut name = |reference: &Ref| {
+            if let Ref::List(list) = reference {
+                body(list.identity().0);
+            }
         };
         match &self.lock().elements {
-            Elements::Ref(vector) => vector.iter().filter_map(identity).collect(),
-            Elements::Variant(vector) => vector
-                .iter()
-                .filter_map(|slot| match slot {
-                    Slot::Value(Value::Ref(reference)) => identity(reference),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
+            Elements::Ref(vector) => vector.iter().for_each(name),
+            Elements::Variant(vector) => {
+                for slot in vector {
+                    if let Slot::Value(Value::Ref(reference)) = slot {
+                        name(reference);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
@@ -409,30 +414,57 @@ fn reserve(items: &mut Items, account: &MemoryAccount, capacity: usize) -> Resul
     for_elements!(elements, vector => grow(vector, charged, account, capacity))
 }
 
-fn references(slots: Vec<Slot>) -> Vec<Ref> {
-    let reference = |slot| match slot {
-        Slot::Value(Value::Ref(reference)) => Some(reference),
-        _ => None,
-    };
-    slots.into_iter().filter_map(reference).collect()
-}
-
-fn take_references(elements: &mut Elements) -> Vec<Ref> {
-    match elements {
-        Elements::Ref(vector) => std::mem::take(vector),
-        Elements::Variant(vector) => references(std::mem::take(vector)),
-        _ => Vec::new(),
+impl Slot {
+    /// The reference in the slot.
+    fn reference(self) -> Option<Ref> {
+        match self {
+            Slot::Value(Value::Ref(reference)) => Some(reference),
+            _ => None,
+        }
     }
 }
 
-/// Drops references; lists that end with them give up their elements first, so that nesting does not become recursion.
-fn drop_iteratively(mut pending: Vec<Ref>) {
-    while let Some(reference) = pending.pop() {
-        if let Ref::List(list) = reference
-            && let Some(mut inner) = Arc::into_inner(list.0)
-        {
-            let items = inner.items.get_mut();
-            pending.append(&mut take_references(&mut items.elements));
+/// The elements if they may be references; numbers stay.
+fn take_references(elements: &mut Elements) -> Elements {
+    match elements {
+        Elements::Ref(vector) => Elements::Ref(std::mem::take(vector)),
+        Elements::Variant(vector) => Elements::Variant(std::mem::take(vector)),
+        _ => Elements::I8(Vec::new()),
+    }
+}
+
+/// Drops elements; lists that end with them give up their elements first, so that nesting does not become recursion.
+fn drop_iteratively(elements: Elements) {
+    let mut last = elements;
+    let mut pending: Vec<Elements> = Vec::new();
+    loop {
+        let (reference, is_empty) = match &mut last {
+            Elements::Ref(vector) => (vector.pop(), vector.is_empty()),
+            Elements::Variant(vector) => (vector.pop().and_then(Slot::reference), vector.is_empty()),
+            _ => (None, true),
+        };
+        let inner = match reference {
+            Some(Ref::List(list)) => Arc::into_inner(list.0),
+            _ => None,
+        };
+        let inner = inner.map(|mut inner| take_references(&mut inner.items.get_mut().elements));
+        match inner {
+            // Nothing is left to come back to, so chains of lists take no room here.
+            Some(inner) if is_empty => last = inner,
+            Some(inner) => {
+                let outer = std::mem::replace(&mut last, inner);
+                if pending.try_reserve(1).is_ok() {
+                    pending.push(outer);
+                } else {
+                    // Without memory to remember them by, elements are leaked and not dropped by recursion.
+                    std::mem::forget(outer);
+                }
+            }
+            None if is_empty => match pending.pop() {
+                Some(outer) => last = outer,
+                None => return,
+            },
+            None => {}
         }
     }
 }

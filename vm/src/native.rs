@@ -2,7 +2,7 @@
 //!
 //! A module exports one name several times, once per historical calling-convention string; the importer's string chooses.
 
-use crate::list::WeakList;
+use crate::cycles::Registry;
 use crate::{Buffer, ElementKind, Engine, Error, Handle, List, Meter, Ref, RefObject, Result};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -284,7 +284,7 @@ pub struct Context {
     pub(crate) engine: Engine,
     /// The store's limits.
     pub meter: Meter,
-    pub(crate) lists: Vec<WeakList>,
+    pub(crate) lists: Registry,
     pub(crate) data: Box<dyn Any + Send>,
 }
 
@@ -292,7 +292,7 @@ impl Context {
     pub(crate) fn new(engine: Engine, data: Box<dyn Any + Send>) -> Self {
         let account = MemoryAccount::with_limit(engine.config().memory_limit);
         let meter = Meter::new(engine.config().fuel, account);
-        Self { engine, meter, lists: Vec::new(), data }
+        Self { engine, meter, lists: Registry::default(), data }
     }
 
     /// The engine.
@@ -315,13 +315,9 @@ impl Context {
 
     /// A new list, charged to the store. The store clears lists that only cycles keep alive when it ends.
     pub fn new_list(&mut self, element: ElementKind, capacity: u32) -> Result<List> {
+        self.lists.make_room(self.meter.account())?;
         let list = List::new(element, capacity, self.meter.account())?;
-        if self.lists.len() == self.lists.capacity() {
-            self.lists.retain(|list| !list.is_dead());
-            // Room for as many again, so that the search is rare however many stay alive.
-            self.lists.reserve(self.lists.len().max(16));
-        }
-        self.lists.push(list.downgrade());
+        self.lists.add(&list);
         Ok(list)
     }
 

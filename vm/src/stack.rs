@@ -44,7 +44,7 @@ pub(crate) struct Stack {
 impl Stack {
     /// An empty stack that may hold `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { values: vec![0; WINDOW], refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit }
+        Self { values: Vec::new(), refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit }
     }
 
     /// Makes room for a frame of a function and enters it: refs are null, and zero what may be read before it is written.
@@ -62,6 +62,7 @@ impl Stack {
         for range in &body.zeroed {
             self.values[values + range.start..values + range.end].fill(0);
         }
+        self.frames.try_reserve(1).map_err(|_| Error::exhausted("no memory for the VM stack"))?;
         self.frames.push(Frame { instance, function, next: 0, values, refs });
         self.top = top;
         Ok(())

@@ -6,8 +6,7 @@ use crate::module::{Module, ModuleInner};
 use crate::native::{Context, Signal};
 use crate::registry::ErasedNative;
 use crate::stack::Stack;
-use crate::{Engine, Error, Func, Instance, InterruptHandle, List, Meter, Result, ResultExt, Value};
-use std::collections::{HashMap, HashSet};
+use crate::{Engine, Error, Func, Instance, InterruptHandle, Meter, Result, ResultExt, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
@@ -95,7 +94,8 @@ impl<T: Send + 'static> Store<T> {
         };
         let mut child = Self { core, data: PhantomData };
         // Whichever store ends last clears the cycles among the lists that both hold.
-        child.core.context.lists.clone_from(&self.core.context.lists);
+        let account = child.core.context.meter.account().clone();
+        child.core.context.lists = self.core.context.lists.fork(&account)?;
         child.core.notify(Signal::Fork)?;
         Ok(child)
     }
@@ -259,29 +259,6 @@ impl StoreCore {
         self.running = false;
         result
     }
-
-    /// Clears lists that nothing but cycles among them keeps alive.
-    fn clear_cycles(&mut self) {
-        let lists: Vec<List> = std::mem::take(&mut self.context.lists).iter().filter_map(crate::list::WeakList::upgrade).collect();
-        let children: HashMap<usize, Vec<usize>> = lists.iter().map(|list| (list.identity().0, list.child_lists())).collect();
-        let mut inner: HashMap<usize, usize> = HashMap::new();
-        for child in children.values().flatten() {
-            *inner.entry(*child).or_default() += 1;
-        }
-        // One reference is ours; more than the lists' own come from outside, and keep what they reach.
-        let outside = |list: &&List| {
-            let (identity, count) = list.identity();
-            count > 1 + inner.get(&identity).copied().unwrap_or_default()
-        };
-        let mut pending: Vec<usize> = lists.iter().filter(outside).map(|list| list.identity().0).collect();
-        let mut kept = HashSet::new();
-        while let Some(list) = pending.pop() {
-            if kept.insert(list) {
-                pending.extend(children.get(&list).into_iter().flatten());
-            }
-        }
-        lists.iter().filter(|list| !kept.contains(&list.identity().0)).for_each(List::clear);
-    }
 }
 
 impl Drop for StoreCore {
@@ -302,6 +279,6 @@ impl Drop for StoreCore {
         self.scratch = Scratch::default();
         self.stacks.clear();
         self.context.data = Box::new(());
-        self.clear_cycles();
+        self.context.lists.clear_cycles();
     }
 }
