@@ -8,6 +8,8 @@ pub mod cli_values;
 pub mod differential;
 pub mod dispatch_shim;
 pub mod elf;
+mod hoard;
+pub mod limits;
 pub mod module;
 pub mod mutate;
 pub mod npy;
@@ -37,4 +39,5 @@ pub const TARGETS: &[(&str, Oracle)] = &[
     ("cli_values", cli_values::check),
     ("parameters", parameters::check),
     ("differential", differential::check),
+    ("limits", limits::check),
 ];
