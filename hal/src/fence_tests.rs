@@ -84,19 +84,67 @@ fn signalling_a_joined_fence_reaches_all() {
 
 #[test]
 fn joining_charges_points_and_skips_what_was_reached() {
-    let account = MemoryAccount::default();
-    assert!(Fence::join([], &account).unwrap().is_none());
-    let (a, b) = (Fence::new(), Fence::new());
+    let mut meter = Meter::default();
+    let used = |meter: &Meter| meter.account().used();
+    assert!(Fence::join([], &mut meter).unwrap().is_none());
+    let (a, b, c) = (Fence::new(), Fence::new(), Fence::new());
     a.signal();
-    let one = Fence::join([&a, &b, &b], &account).unwrap().unwrap();
-    assert_eq!((one.points.len(), account.used()), (1, POINT_BYTES));
+    let one = Fence::join([&a, &b, &b], &mut meter).unwrap().unwrap();
+    assert_eq!((one.point_count(), used(&meter)), (1, 0));
+    let two = Fence::join([&a, &b, &c], &mut meter).unwrap().unwrap();
+    assert_eq!((two.point_count(), used(&meter)), (2, JOINED_BYTES + 3 * JOINED_POINT_BYTES));
     b.signal();
-    assert!(is_reached(&one));
+    assert!(is_reached(&one) && is_pending(&two));
     assert!(is_reached(&join(&[&a, &b])));
-    drop(one);
+    drop(two);
+    assert_eq!(used(&meter), 0);
+    let mut full = Meter::new(Default::default(), MemoryAccount::with_limit(JOINED_BYTES));
+    assert_eq!(Fence::join([&Fence::new()], &mut full).unwrap_err().status(), Status::ResourceExhausted);
+}
+
+#[test]
+fn joining_and_following_cost_fuel_and_look_at_the_deadline() {
+    let fences: Vec<Fence> = (0..100).map(|_| Fence::new()).collect();
+    let mut meter = Meter::new(vmfb_vm::FuelMetering::On, MemoryAccount::default());
+    meter.set_fuel(300);
+    let all = Fence::join(&fences, &mut meter).unwrap().unwrap();
+    assert_eq!(meter.fuel(), Some(200));
+    Fence::new().follow(&all, &mut meter).unwrap();
+    assert_eq!(meter.fuel(), Some(99));
+    assert_eq!(Fence::join(&fences, &mut meter).unwrap_err().status(), Status::ResourceExhausted);
+    let mut late = Meter::default();
+    late.set_deadline(Some(Instant::now()));
+    assert_eq!(Fence::join(&fences, &mut late).unwrap_err().status(), Status::DeadlineExceeded);
+    assert_eq!(Fence::new().follow(&all, &mut late).unwrap_err().status(), Status::DeadlineExceeded);
+}
+
+/// What waits on several points is paid for until the last of them lets go, and not until it has been called.
+#[test]
+fn waiters_are_paid_for_as_long_as_points_refer_to_them() {
+    let mut meter = Meter::default();
+    let (a, b) = (Fence::new(), Fence::new());
+    join(&[&a, &b]).on_ready_in(|_| {}, &mut meter).unwrap();
+    a.fail(Error::internal("a"));
+    assert_eq!(meter.account().used(), 2 * WAITER_BYTES);
+    b.signal();
+    assert_eq!(meter.account().used(), 0);
+}
+
+/// A program's fence keeps the texts of its failure only where they can be paid for.
+#[test]
+fn failures_are_paid_for() {
+    let account = MemoryAccount::with_limit(POINT_BYTES + 10_000);
+    let fence = Fence::new_in(&account).unwrap();
+    fence.fail(Error::invalid("x".repeat(5000)));
+    assert!(account.used() > POINT_BYTES + 5000);
+    let FenceStatus::Failed(error) = fence.status() else { panic!("it failed") };
+    assert_eq!(error.message().len(), 5000);
+    drop(fence);
     assert_eq!(account.used(), 0);
-    let full = MemoryAccount::with_limit(POINT_BYTES - 1);
-    assert_eq!(Fence::join([&Fence::new()], &full).unwrap_err().status(), Status::ResourceExhausted);
+    let fence = Fence::new_in(&account).unwrap();
+    fence.fail(Error::invalid("x".repeat(15_000)));
+    let FenceStatus::Failed(error) = fence.status() else { panic!("it failed") };
+    assert_eq!((error.status(), error.message()), (Status::InvalidArgument, "the memory limit leaves no room for the reason"));
 }
 
 #[test]

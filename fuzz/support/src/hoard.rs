@@ -1,10 +1,11 @@
 //! Programs that make things and keep them: a loop of calls of native functions and of ops that allocate, chosen by bytes.
 
-use crate::support::{Body, NEWEST, NO_MOVES, Program, r, v};
+use crate::support::{Body, NEWEST, NO_MOVES, Program, moves, r, v};
 use arbitrary::{Result, Unstructured};
 use std::collections::HashMap;
 use vmfb_bytecode::isa::{
-    FunctionRef, GlobalSlot, Op, RefMove, RefRead, Register, RegisterList, RodataOrdinal, SegmentList, TypeOrdinal, Word, X4, words,
+    FunctionRef, GlobalSlot, MoveList, Op, RefMove, RefRead, Register, RegisterList, RodataOrdinal, SegmentList, TypeOrdinal, Word, X4,
+    words,
 };
 
 /// What a ref register holds.
@@ -13,10 +14,16 @@ pub(crate) enum Class {
     Null,
     Device,
     Allocator,
+    /// What work waits for.
     Fence,
+    /// What work signals.
+    Signal,
     Buffer,
     Bytes,
+    /// A command buffer that takes commands.
     Commands,
+    /// One that is final.
+    Final,
     Layout,
     Executable,
     Format,
@@ -34,6 +41,8 @@ impl Class {
             Self::Device => &[2],
             Self::Allocator => &[3],
             Self::Fence => &[4, 5, 6],
+            Self::Signal => &[21, 22],
+            Self::Final => &[23, 24],
             Self::Buffer => &[7, 8],
             Self::Bytes => &[9, 10],
             Self::Commands => &[11, 12],
@@ -67,30 +76,30 @@ use Class::*;
 /// A function, its arguments, and what it gives.
 type Action = (&'static str, &'static str, &'static [Argument], &'static [Class]);
 
-const WAIT: Argument = Ref(Fence);
-
 #[rustfmt::skip]
 const ACTIONS: &[Action] = &[
     ("hal.fence.create", "0rI_r", &[Ref(Device), Long(0)], &[Fence]),
     ("hal.fence.join", "0ICrD_r", &[Long(0), Span(31, &[Ref(Fence)])], &[Fence]),
+    ("hal.fence.create", "0rI_r", &[Ref(Device), Long(0)], &[Signal]),
+    ("hal.fence.join", "0ICrD_r", &[Long(0), Span(1, &[Ref(Signal)])], &[Fence]),
     ("hal.fence.signal", "0r_v", &[Ref(Fence)], &[]),
     ("hal.fence.fail", "0ri_v", &[Ref(Fence), Int(3)], &[]),
-    ("hal.device.queue.barrier", "0rIrrI_v", &[Ref(Device), Long(0), WAIT, WAIT, Long(0)], &[]),
-    ("hal.device.queue.barrier", "0rIrrI_v", &[Ref(Device), Long(0), WAIT, Ref(Null), Long(0)], &[]),
+    ("hal.device.queue.barrier", "0rIrrI_v", &[Ref(Device), Long(0), Ref(Fence), Ref(Signal), Long(0)], &[]),
+    ("hal.device.queue.barrier", "0rIrrI_v", &[Ref(Device), Long(0), Ref(Fence), Ref(Null), Long(0)], &[]),
     ("hal.device.queue.alloca", "0rIrrIiiII_r",
-        &[Ref(Device), Long(0), WAIT, WAIT, Long(0), Int(3), Int(3), Length, Long(0)], &[Buffer]),
-    ("hal.device.queue.dealloca", "0rIrrrI_v", &[Ref(Device), Long(0), WAIT, Ref(Null), Ref(Buffer), Long(0)], &[]),
+        &[Ref(Device), Long(0), Ref(Fence), Ref(Signal), Long(0), Int(3), Int(3), Length, Long(0)], &[Buffer]),
+    ("hal.device.queue.dealloca", "0rIrrrI_v", &[Ref(Device), Long(0), Ref(Fence), Ref(Null), Ref(Buffer), Long(0)], &[]),
     ("hal.device.queue.fill", "0rIrrrIIIiI_v",
-        &[Ref(Device), Long(0), WAIT, WAIT, Ref(Buffer), Long(0), Long(8), Long(7), Int(1), Long(0)], &[]),
+        &[Ref(Device), Long(0), Ref(Fence), Ref(Signal), Ref(Buffer), Long(0), Long(8), Long(7), Int(1), Long(0)], &[]),
     ("hal.device.queue.copy", "0rIrrrIrIII_v",
-        &[Ref(Device), Long(0), WAIT, WAIT, Ref(Buffer), Long(0), Ref(Buffer), Long(8), Long(8), Long(0)], &[]),
+        &[Ref(Device), Long(0), Ref(Fence), Ref(Signal), Ref(Buffer), Long(0), Ref(Buffer), Long(8), Long(8), Long(0)], &[]),
     ("hal.device.queue.update", "0rIrrrIrIII_v",
-        &[Ref(Device), Long(0), WAIT, Ref(Null), Ref(Bytes), Long(0), Ref(Buffer), Long(0), Long(8), Long(0)], &[]),
-    ("hal.device.queue.execute", "0rIrrrI_v", &[Ref(Device), Long(0), WAIT, WAIT, Ref(Commands), Long(0)], &[]),
-    ("hal.device.queue.execute", "0rIrrrI_v", &[Ref(Device), Long(0), Ref(Null), WAIT, Ref(Commands), Long(0)], &[]),
-    ("hal.device.queue.execute", "0rIrrCrD_v", &[Ref(Device), Long(0), WAIT, Ref(Null), Span(31, &[Ref(Commands)])], &[]),
+        &[Ref(Device), Long(0), Ref(Fence), Ref(Null), Ref(Bytes), Long(0), Ref(Buffer), Long(0), Long(8), Long(0)], &[]),
+    ("hal.device.queue.execute", "0rIrrrI_v", &[Ref(Device), Long(0), Ref(Fence), Ref(Signal), Ref(Final), Long(0)], &[]),
+    ("hal.device.queue.execute", "0rIrrrI_v", &[Ref(Device), Long(0), Ref(Null), Ref(Signal), Ref(Final), Long(0)], &[]),
+    ("hal.device.queue.execute", "0rIrrCrD_v", &[Ref(Device), Long(0), Ref(Fence), Ref(Null), Span(31, &[Ref(Final)])], &[]),
     ("hal.device.queue.execute.indirect", "0rIrrrICrIID_v",
-        &[Ref(Device), Long(0), WAIT, Ref(Null), Ref(Null), Long(0), Span(255, &[Ref(Buffer), Long(0), Long(8)])], &[]),
+        &[Ref(Device), Long(0), Ref(Fence), Ref(Null), Ref(Null), Long(0), Span(255, &[Ref(Buffer), Long(0), Long(8)])], &[]),
     ("hal.command_buffer.create", "0riiIi_r", &[Ref(Device), Int(0), Int(3), Long(-1), Int(0)], &[Commands]),
     ("hal.command_buffer.fill_buffer", "0rrIIiIiI_v",
         &[Ref(Commands), Ref(Buffer), Long(0), Long(8), Int(0), Long(7), Int(1), Long(0)], &[]),
@@ -101,8 +110,7 @@ const ACTIONS: &[Action] = &[
     ("hal.command_buffer.dispatch", "0rrIiiiICiDCiirIID_v",
         &[Ref(Commands), Ref(Executable), Long(0), Int(2), Int(1), Int(1), Long(0), Span(0, &[]), Span(0, &[])], &[]),
     ("hal.command_buffer.execute.commands", "0rrCrIID_v",
-        &[Ref(Commands), Ref(Commands), Span(255, &[Ref(Buffer), Long(0), Long(8)])], &[]),
-    ("hal.command_buffer.finalize", "0r_v", &[Ref(Commands)], &[]),
+        &[Ref(Commands), Ref(Final), Span(255, &[Ref(Buffer), Long(0), Long(8)])], &[]),
     ("hal.allocator.allocate", "0rIiiI_r", &[Ref(Allocator), Long(0), Int(3), Int(3), Length], &[Buffer]),
     ("hal.allocator.import", "0riIiirII_r",
         &[Ref(Allocator), Int(0), Long(0), Int(0), Int(0), Ref(Bytes), Long(0), Long(8)], &[Other]),
@@ -120,7 +128,7 @@ const ACTIONS: &[Action] = &[
 ];
 
 /// What the body of the loop does besides calls.
-const OPS: usize = 5;
+const OPS: usize = 6;
 
 /// Registers of values: the hoard's length, the numbers that a round needs.
 const COUNT: u16 = 0;
@@ -129,6 +137,10 @@ const SPARE: u16 = 2;
 const FLAG: u16 = 3;
 /// Where numbers of calls are put; each takes a pair.
 const FIRST_NUMBER: u16 = 8;
+/// What is called in front of the loop and by operations.
+const FINALIZE: (&str, &str) = ("hal.command_buffer.finalize", "0r_v");
+const CREATE: (&str, &str) = ("hal.command_buffer.create", "0riiIi_r");
+
 const LENGTHS: [i64; 6] = [8, 16, 64, 1000, 4096, 100_000];
 
 /// The ref register of the hoard. It is kept in a global, too, so that a call which fails does not lose it.
@@ -150,12 +162,11 @@ pub(crate) fn generate(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     for (name, convention, ..) in ACTIONS {
         imports.entry((*name, *convention)).or_insert_with(|| program.import(name, convention));
     }
-    for (name, convention) in [("hal.devices.get", "0i_r"), ("hal.device.allocator", "0r_r")] {
+    for (name, convention) in [("hal.devices.get", "0i_r"), ("hal.device.allocator", "0r_r"), FINALIZE] {
         imports.insert((name, convention), program.import(name, convention));
     }
-    let choices: Vec<usize> = (0..input.int_in_range(1..=10)?)
-        .map(|_| input.int_in_range(0..=ACTIONS.len() + OPS - 1))
-        .collect::<Result<_>>()?;
+    let choices: Vec<usize> =
+        (0..input.int_in_range(1..=10)?).map(|_| input.int_in_range(0..=ACTIONS.len() + OPS - 1)).collect::<Result<_>>()?;
     let mut outcome = Ok(());
     program.export("run", "0v_v", |f| {
         f.start_block();
@@ -165,6 +176,11 @@ pub(crate) fn generate(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         f.place(head);
         outcome = choices.into_iter().try_for_each(|choice| match ACTIONS.get(choice) {
             Some(action) => call(f, &imports, action, input),
+            None if choice == ACTIONS.len() => {
+                let (commands, end) = (choose(Commands, input)?, choose(Final, input)?);
+                finish(f, &imports, commands, end);
+                Ok(())
+            }
             None => operation(f, &types, choice - ACTIONS.len(), input),
         });
         f.op(Op::Br { to: head.pc(), moves: NO_MOVES });
@@ -198,13 +214,26 @@ fn prologue(f: &mut Body, imports: &Imports, types: &Types, (format, data): (Rod
     f.op(Op::ConstRefRodata { rodata: data, dst: RefMove::new(Data.registers()[0]) });
     f.call(imports[&("hal.devices.get", "0i_r")], [v(COUNT)], [r(device)]);
     f.call(imports[&("hal.device.allocator", "0r_r")], [r(device)], [r(allocator)]);
-    for register in Fence.registers() {
+    for register in Fence.registers().iter().chain(Signal.registers()) {
         f.call(imports[&("hal.fence.create", "0rI_r")], [r(device), v(FIRST_NUMBER)], [r(*register)]);
     }
     for (buffer, bytes) in Buffer.registers().iter().zip(Bytes.registers()) {
         f.i32(SPARE, 64).i64(FIRST_NUMBER + 2, 64);
         f.call(imports[&("hal_inline.buffer.allocate", "0iI_rr")], [v(SPARE), v(FIRST_NUMBER + 2)], [r(*buffer), r(*bytes)]);
     }
+    for end in Final.registers() {
+        create(f, imports, Commands.registers()[0]);
+        finish(f, imports, Commands.registers()[0], *end);
+    }
+    create(f, imports, Commands.registers()[1]);
+    let (executable, layout) = (Executable.registers()[0], Layout.registers()[0]);
+    let [format, data, null] = [Format, Data, Null].map(|class| r(class.registers()[0]));
+    f.i64(FIRST_NUMBER, -1);
+    let load = imports[&("hal.executable.create", "0rIrrr_r")];
+    f.call(load, [r(device), v(FIRST_NUMBER), format, data, null], [r(executable)]);
+    f.i32(FIRST_NUMBER, 64);
+    let new_layout = imports[&("hal.pipeline_layout.create", "0riCrD_r")];
+    f.call_variadic(new_layout, &[SegmentList::PLAIN, SegmentList::PLAIN, 0], &[r(device), v(FIRST_NUMBER)], [r(layout)]);
     for register in List.registers() {
         f.op(Op::ListAlloc { element: types.any, capacity: X4(ONE), dst: RefMove::new(*register) });
     }
@@ -219,6 +248,23 @@ fn prologue(f: &mut Body, imports: &Imports, types: &Types, (format, data): (Rod
     f.op(Op::Br { to: ready.pc(), moves: NO_MOVES });
     f.place(ready);
     f.op(Op::ListSize { list: RefRead::new(HOARD), dst: X4(COUNT) });
+}
+
+/// Makes a command buffer.
+fn create(f: &mut Body, imports: &Imports, target: u16) {
+    let [zero, three, affinity] = [FIRST_NUMBER, FIRST_NUMBER + 2, FIRST_NUMBER + 4];
+    f.i32(zero, 0).i32(three, 3).i64(affinity, -1);
+    f.call(imports[&CREATE], [r(Device.registers()[0]), v(zero), v(three), v(affinity), v(zero)], [r(target)]);
+}
+
+/// Ends a command buffer, puts it elsewhere and makes another in its place.
+fn finish(f: &mut Body, imports: &Imports, commands: u16, end: u16) {
+    f.call(imports[&FINALIZE], [r(commands)], []);
+    let next = f.label();
+    let moves = moves([(r(commands), r(end))]);
+    f.op(Op::Br { to: next.pc(), moves: MoveList::new(&moves) });
+    f.place(next);
+    create(f, imports, commands);
 }
 
 fn choose(class: Class, input: &mut Unstructured<'_>) -> Result<u16> {
@@ -295,21 +341,21 @@ fn value(f: &mut Body, argument: &Argument, next: &mut u16, input: &mut Unstruct
 fn operation(f: &mut Body, types: &Types, which: usize, input: &mut Unstructured<'_>) -> Result<()> {
     let (list, number) = (choose(List, input)?, FIRST_NUMBER);
     match which {
-        0 => {
+        1 => {
             let target = choose(Bytes, input)?;
             f.i64(number, *input.choose(&LENGTHS)?).alloc(number, target);
             keep(f, target);
         }
-        1 => {
+        2 => {
             f.i32(number, i32::from(input.arbitrary::<u8>()?) * 16);
             f.op(Op::ListAlloc { element: types.any, capacity: X4(number), dst: RefMove::new(list) });
             keep(f, list);
         }
-        2 => {
+        3 => {
             f.i32(number, i32::from(input.arbitrary::<u16>()?));
             f.op(Op::ListResize { list: RefRead::new(list), size: X4(number) });
         }
-        3 => {
+        4 => {
             f.i32(number, 0);
             f.op(Op::ListResize { list: RefRead::new(list), size: X4(ONE) });
             let value = RefMove::new(choose(*input.choose(&[Fence, Bytes, List, Commands])?, input)?);
