@@ -7,7 +7,7 @@ mod scalar;
 pub use scalar::Scalar;
 
 use crate::types::{ElementKind, RefType};
-use crate::{Buffer, Error, Ref, Result, Value};
+use crate::{Buffer, Error, Meter, Ref, Result, Value};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use vmfb_memory::{Exclusive, Guard, MemoryAccount};
@@ -138,19 +138,45 @@ impl List {
 
     /// Changes the length: dropped elements are released, new ones are zero, null or empty.
     pub fn resize(&self, length: u32) -> Result<()> {
-        let mut dropped: Vec<Ref> = Vec::new();
-        {
-            let mut items = self.lock();
-            let length = length as usize;
-            reserve(&mut items, &self.0.account, length)?;
-            match &mut items.elements {
-                Elements::Ref(vector) if length < vector.len() => dropped = vector.split_off(length),
-                Elements::Variant(vector) if length < vector.len() => dropped = references(vector.split_off(length)),
-                elements => for_elements!(elements, vector => vector.resize(length, Default::default())),
-            }
+        self.resize_in_pieces(length, || Ok(()))
+    }
+
+    /// As [`List::resize`], looking at the deadline and interruption on the way. Ended early, the list
+    /// has a length between the two.
+    pub fn resize_within(&self, meter: &Meter, length: u32) -> Result<()> {
+        self.resize_in_pieces(length, || meter.poll())
+    }
+
+    fn resize_in_pieces(&self, length: u32, poll: impl Fn() -> Result<()>) -> Result<()> {
+        while self.resize_piece(length as usize)? != length as usize {
+            poll()?;
         }
-        drop_iteratively(dropped);
         Ok(())
+    }
+
+    /// Brings the length nearer to what is wanted; gives the new one.
+    fn resize_piece(&self, length: usize) -> Result<usize> {
+        /// Elements that are added at once, 3 MiB at most.
+        const ADDED: usize = 1 << 17;
+        /// Elements that are dropped at once.
+        const DROPPED: usize = 1 << 12;
+        let mut dropped: Vec<Ref> = Vec::new();
+        let reached = {
+            let mut items = self.lock();
+            reserve(&mut items, &self.0.account, length)?;
+            let before = for_elements!(&items.elements, vector => vector.len());
+            let reached = length.clamp(before.saturating_sub(DROPPED), before.saturating_add(ADDED));
+            match &mut items.elements {
+                Elements::Ref(vector) if reached < before => dropped = vector.drain(reached..).collect(),
+                Elements::Variant(vector) if reached < before => dropped = references(vector.drain(reached..).collect()),
+                // Numbers need no dropping.
+                elements if length < before => for_elements!(elements, vector => vector.truncate(length)),
+                elements => for_elements!(elements, vector => vector.resize(reached, Default::default())),
+            }
+            for_elements!(&items.elements, vector => vector.len())
+        };
+        drop_iteratively(dropped);
+        Ok(reached)
     }
 
     /// Appends a value, converted to the element type.
