@@ -38,9 +38,10 @@ pub struct FunctionInfo {
     pub placement_rule: PlacementRule,
     /// Where the arguments stand in its frame.
     pub placement: Placement,
-    /// Number of value registers of a frame: what the descriptor says, rounded up to pairs. Every operand is below it.
+    /// Number of value registers of a frame: what the descriptor says, rounded up to pairs, or what the arguments need where that
+    /// is more. Every operand and every argument is below it.
     pub value_registers: u16,
-    /// Number of ref registers of a frame. Every operand is below it.
+    /// Number of ref registers of a frame. Every operand and every argument is below it.
     pub ref_registers: u16,
     /// Number of instructions, block markers not counted.
     pub instructions: u32,
@@ -112,7 +113,7 @@ pub fn verify(definition: ModuleDef) -> Result<VerifiedModule> {
         let context = Context { definition: &definition, imports: &imports, functions: &functions };
         let rule = usage::placement_rule(&context, ordinal, function).map_err(|error| error.at(ordinal, 0))?;
         if let Some(info) = functions.get_mut(ordinal as usize) {
-            info.place(rule, function).map_err(|error| error.at(ordinal, 0))?;
+            info.place(rule).map_err(|error| error.at(ordinal, 0))?;
             (info.instructions, info.blocks) = (checked.instructions, checked.blocks);
         }
     }
@@ -134,17 +135,20 @@ impl FunctionInfo {
         }
     }
 
-    /// Places the arguments and checks that they fit.
-    fn place(&mut self, rule: PlacementRule, function: &Function) -> Result<()> {
+    /// Places the arguments. The frame grows where they do not fit: the official assembler counts the registers that instructions
+    /// name, which those of unused arguments are not. Operands were checked against the descriptor, so they stay below it.
+    fn place(&mut self, rule: PlacementRule) -> Result<()> {
         self.placement_rule = rule;
         self.placement = self.convention.placement(rule)?;
-        let (values, refs) = (function.value_registers, function.ref_registers);
-        if self.placement.value_slots > values || self.placement.ref_slots > refs {
+        let (values, refs) = (self.placement.value_slots, self.placement.ref_slots);
+        if values > MAXIMUM_VALUE_REGISTERS || refs > MAXIMUM_REF_REGISTERS {
             return Err(Error::invalid(format!(
-                "the arguments of {} need {} value and {} ref registers; the function has {values} and {refs}",
-                self.convention, self.placement.value_slots, self.placement.ref_slots
+                "the arguments of {} need {values} value and {refs} ref registers; a frame has {MAXIMUM_VALUE_REGISTERS} and {MAXIMUM_REF_REGISTERS}",
+                self.convention
             )));
         }
+        self.value_registers = self.value_registers.max(operands::whole_pairs(values));
+        self.ref_registers = self.ref_registers.max(refs);
         Ok(())
     }
 }

@@ -7,16 +7,23 @@ use crate::{BufferView, Class, ElementType};
 use half::{bf16, f16};
 use std::fmt;
 use vmfb_memory::Span;
-use vmfb_vm::Value;
+use vmfb_vm::{Meter, Value};
 
 /// Rows without elements that are printed before the rest is cut: a view of 2^40x0 elements takes no bytes but many brackets.
 const EMPTY_ROWS: u64 = 1024;
+
+/// As above, of rows whose elements lie beyond the limit of a text. The official tools print all of them.
+const CUT_ROWS: u64 = 1 << 20;
+
+/// Rows and elements that are printed between two looks at the clock: some 100 µs, or 1 ms where each row has 127 brackets.
+const BETWEEN_POLLS: u32 = 1024;
 
 /// A view as text: `2x2xi32=[1 2][3 4]`, with `...` in place of elements beyond a limit.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewText<'a> {
     view: &'a BufferView,
     limit: u64,
+    meter: Option<&'a Meter>,
 }
 
 impl<'a> ViewText<'a> {
@@ -27,7 +34,23 @@ impl<'a> ViewText<'a> {
 
     /// At most `limit` elements.
     pub fn with_limit(view: &'a BufferView, limit: u64) -> Self {
-        Self { view, limit }
+        Self { view, limit, meter: None }
+    }
+
+    /// Cut off with `...` when the deadline passes or the computation is interrupted; [`Meter::poll`] then gives the reason.
+    #[must_use]
+    pub fn within(self, meter: &'a Meter) -> Self {
+        Self { meter: Some(meter), ..self }
+    }
+
+    /// What printing costs in fuel: a unit for each element, and one for each bracket that may stand around it.
+    pub fn cost(&self) -> u64 {
+        let elements = match self.view.element_count() {
+            Some(0) => EMPTY_ROWS,
+            // Where elements are cut off, the brackets of their rows are printed all the same.
+            count => count.unwrap_or(u64::MAX),
+        };
+        elements.saturating_mul(self.view.shape().len().max(1) as u64)
     }
 }
 
@@ -35,7 +58,7 @@ impl fmt::Display for ViewText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (view, element_type) = (self.view, self.view.element_type());
         write!(f, "{}=", TypeText { shape: view.shape(), element_type })?;
-        let mut elements = Elements { span: view.buffer().span(), element_type, next: 0, left: self.limit };
+        let mut elements = Elements { span: view.buffer().span(), element_type, next: 0, left: self.limit, meter: self.meter, steps: 0, stopped: false };
         match Rows::new(view.shape()) {
             None => elements.write_row(f, 1),
             Some(mut rows) => rows.write(f, &mut elements),
@@ -76,10 +99,13 @@ impl<'a> Rows<'a> {
     }
 
     fn write(&mut self, f: &mut fmt::Formatter<'_>, elements: &mut Elements<'_>) -> fmt::Result {
-        for row in 0u64.. {
-            if self.length == 0 && row == EMPTY_ROWS {
+        let mut without_elements = 0;
+        let most = if self.length == 0 { EMPTY_ROWS } else { CUT_ROWS };
+        loop {
+            if without_elements == most || !elements.goes_on() {
                 return f.write_str("...");
             }
+            without_elements += u64::from(self.length == 0 || elements.left == 0);
             // A dimension's bracket opens where all dimensions inside it stand at their first index, and closes at their last.
             let opened = 1 + self.index.iter().rev().take_while(|index| **index == 0).count();
             (0..opened.min(self.outer.len())).try_for_each(|_| f.write_str("["))?;
@@ -87,10 +113,12 @@ impl<'a> Rows<'a> {
             let closed = self.advance();
             (0..closed).try_for_each(|_| f.write_str("]"))?;
             if closed == self.outer.len() && self.index.first().is_none_or(|index| *index == 0) {
-                break;
+                return Ok(());
+            }
+            if elements.stopped {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Goes to the next row, after the last to the first; the number of brackets that close behind the current one.
@@ -114,6 +142,11 @@ struct Elements<'a> {
     element_type: ElementType,
     next: u64,
     left: u64,
+    meter: Option<&'a Meter>,
+    /// Rows and elements so far.
+    steps: u32,
+    /// Whether a limit of the meter was reached.
+    stopped: bool,
 }
 
 impl Elements<'_> {
@@ -124,10 +157,24 @@ impl Elements<'_> {
             if position > 0 {
                 f.write_str(" ")?;
             }
+            if !self.goes_on() {
+                return f.write_str("...");
+            }
             self.write_element(f, self.next)?;
             self.next += 1;
         }
         if shown < length { f.write_str("...") } else { Ok(()) }
+    }
+
+    /// Before each row and each element: whether to go on. Looks at the clock once in a while.
+    fn goes_on(&mut self) -> bool {
+        self.steps = self.steps.wrapping_add(1);
+        if let Some(meter) = self.meter
+            && self.steps % BETWEEN_POLLS == 0
+        {
+            self.stopped |= meter.poll().is_err();
+        }
+        !self.stopped
     }
 
     fn write_element(&self, f: &mut fmt::Formatter<'_>, index: u64) -> fmt::Result {

@@ -119,3 +119,35 @@ fn scalars_print_as_results_do() {
     assert_eq!(text(1e10f64.into()), "f64=1e+10");
     assert_eq!(format_scalar(&Value::Ref(vmfb_vm::Ref::Null)), None);
 }
+
+#[test]
+fn a_text_ends_where_limits_end() {
+    let meter = vmfb_vm::Meter::default();
+    let view = BufferView::from_i32(&[100_000], &[7; 100_000]).unwrap();
+    let rows = BufferView::from_i32(&[100_000, 1], &[7; 100_000]).unwrap();
+    for view in [&view, &rows] {
+        let whole = ViewText::new(view).within(&meter).to_string();
+        assert!(whole.len() >= 200_000 && !whole.contains("..."));
+    }
+    meter.interrupt_handle().interrupt();
+    for view in [&view, &rows] {
+        let cut = ViewText::new(view).within(&meter).to_string();
+        assert!(cut.len() < 10_000 && cut.contains("..."), "{}", cut.len());
+    }
+}
+
+#[test]
+fn rows_beyond_the_limit_are_bounded() {
+    let bit = ElementType::from_name("i1").unwrap();
+    let view = BufferView::from_bytes(&[1 << 22, 1], bit, &vec![1; 1 << 22]).unwrap();
+    let text = ViewText::with_limit(&view, 2).to_string();
+    assert!(text.starts_with("4194304x1xi1=[01][01][...][...]") && text.ends_with("[...]..."), "{}", &text[..40]);
+    assert!(text.len() < 6 << 20, "{}", text.len());
+}
+
+/// A unit for each element, and for each bracket around it.
+#[test]
+fn what_a_text_costs() {
+    let cost = |shape: &[u64]| ViewText::new(&BufferView::from_i32(shape, &[0; 6][..shape.iter().product::<u64>() as usize]).unwrap()).cost();
+    assert_eq!([cost(&[]), cost(&[6]), cost(&[2, 3]), cost(&[6, 1, 1, 1]), cost(&[1 << 40, 0])], [1, 6, 12, 24, 2048]);
+}

@@ -4,7 +4,7 @@ use crate::{BufferView, ViewText};
 use std::fmt;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
-use vmfb_vm::{Handle, Result};
+use vmfb_vm::{Handle, Meter, Result};
 
 /// Tensors that a program shows under a key. Its `Display` is the form of the field's tools: `=== key ===`, one view per line,
 /// an empty line.
@@ -14,6 +14,8 @@ pub struct Trace<'a> {
     pub key: &'a str,
     /// The tensors.
     pub views: &'a [Handle<BufferView>],
+    /// Limits of the program: the text is cut off where they are reached.
+    pub meter: &'a Meter,
 }
 
 /// Receives traces. An error ends the program's call.
@@ -32,7 +34,7 @@ pub fn trace_to_stderr() -> TraceSink {
 impl fmt::Display for Trace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "=== {} ===", self.key)?;
-        self.views.iter().try_for_each(|view| writeln!(f, "{}", ViewText::new(view)))?;
+        self.views.iter().try_for_each(|view| writeln!(f, "{}", ViewText::new(view).within(self.meter)))?;
         writeln!(f)
     }
 }
@@ -46,6 +48,6 @@ mod tests {
     fn a_trace_prints_as_in_the_tools() {
         let view = |values: &[f32]| Handle::new(BufferView::from_f32(&[values.len() as u64], values).unwrap());
         let views = [view(&[2.0, 2.0]), view(&[1.0, 1.0])];
-        assert_eq!(Trace { key: "key", views: &views }.to_string(), "=== key ===\n2xf32=2 2\n2xf32=1 1\n\n");
+        assert_eq!(Trace { key: "key", views: &views, meter: &Meter::default() }.to_string(), "=== key ===\n2xf32=2 2\n2xf32=1 1\n\n");
     }
 }

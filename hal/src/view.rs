@@ -38,10 +38,15 @@ impl RefObject for BufferView {
 }
 
 impl BufferView {
-    /// A view of a whole buffer. The buffer must hold as many bytes as shape and type ask for (OUT_OF_RANGE with both sizes).
+    /// A view of a whole buffer. The buffer must hold as many bytes as shape and type ask for (OUT_OF_RANGE with both sizes), and
+    /// elements must have bits (INVALID_ARGUMENT).
     pub fn new(buffer: Handle<HalBuffer>, shape: &[u64], element_type: ElementType, encoding: Encoding) -> Result<Self> {
         if shape.len() > MAX_RANK {
             return Err(Error::out_of_range(format!("a view has at most {MAX_RANK} dimensions, found {}", shape.len())));
+        }
+        // Any number of such elements would take no bytes, but time and output.
+        if element_type.bits() == 0 {
+            return Err(Error::invalid(format!("elements of a view have at least one bit; the element type is {:#010x}", element_type.0)));
         }
         let view = Self { buffer, shape: Shape::from_slice(shape), element_type, encoding };
         let wanted = view.byte_length();

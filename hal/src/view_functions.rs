@@ -1,6 +1,6 @@
 //! The `buffer_view.*` functions, which the modules `hal_inline` and `hal` have in common.
 
-use crate::{BufferView, ElementType, Encoding, Expected, HalBuffer, MAX_RANK, Shape, Trace, TraceSink, assert_view, printable, subspan};
+use crate::{BufferView, ElementType, Encoding, Expected, HalBuffer, MAX_RANK, Shape, Trace, TraceSink, ViewText, assert_view, printable, subspan};
 use smallvec::SmallVec;
 use vmfb_vm::{Arguments, Call, Error, Handle, Result};
 
@@ -73,7 +73,7 @@ pub fn dimension<S>(call: &mut Call<'_, S>) -> Result<()> {
     Ok(())
 }
 
-/// `rCrD_v`: shows views. Printing an element costs a unit of fuel.
+/// `rCrD_v`: shows views. Printing costs fuel, and ends when the deadline passes.
 pub fn trace<S>(call: &mut Call<'_, S>, sink: &TraceSink) -> Result<()> {
     let key = printable(call.arguments.buffer("the key of a trace")?);
     let count = call.arguments.span()?;
@@ -83,9 +83,13 @@ pub fn trace<S>(call: &mut Call<'_, S>, sink: &TraceSink) -> Result<()> {
     let mut view = |index: usize| call.arguments.handle::<BufferView>(&format!("view {index} of a trace"));
     let views = (0..count).map(&mut view).collect::<Result<Vec<_>>>()?;
     for view in &views {
-        call.context.meter.charge(view.element_count().unwrap_or(u64::MAX))?;
+        call.context.meter.charge(ViewText::new(view).cost())?;
     }
-    sink(&Trace { key: &key, views: &views })
+    let meter = &call.context.meter;
+    meter.poll()?;
+    sink(&Trace { key: &key, views: &views, meter })?;
+    // A sink may not tell why the text was cut.
+    meter.poll()
 }
 
 fn view<'a>(arguments: &mut Arguments<'a>) -> Result<&'a BufferView> {

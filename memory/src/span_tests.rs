@@ -135,3 +135,23 @@ proptest! {
         );
     }
 }
+
+/// From a mebibyte on the pages are those of the system, aligned by hand.
+#[test]
+fn large_allocations_are_zeroed_and_aligned_too() {
+    for length in [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20] {
+        for alignment in [1, 64, 4096, 1 << 16] {
+            let account = MemoryAccount::default();
+            let span = Span::zeroed(length, alignment, &account).unwrap();
+            assert_eq!((span.address().addr() % alignment.max(64), span.len()), (0, length));
+            let ends = [span.load_u8(0), span.load_u64(length - 8).map(|word| word as u8), span.load_u8(length)];
+            assert_eq!(ends, [Some(0), Some(0), None]);
+            span.fill(0, length, &[7]).unwrap();
+            assert_eq!(span.load_u8(length - 1), Some(7));
+            drop(span);
+            assert_eq!(account.used(), 0);
+        }
+    }
+    assert!(matches!(Span::zeroed(usize::MAX - 63, 64, &MemoryAccount::default()), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(Span::zeroed(isize::MAX as usize - 63, 64, &MemoryAccount::default()), Err(Error::OutOfMemory { .. })));
+}

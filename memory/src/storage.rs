@@ -13,6 +13,10 @@ pub const BASE_ALIGNMENT: usize = 64;
 /// What a storage costs beside its bytes; charged too, so that many empty allocations are not free.
 pub const STORAGE_OVERHEAD: u64 = 128;
 
+/// From this length on the system's own zeroed pages are used. A zeroed allocation of a larger alignment than the allocator gives
+/// by itself is cleared byte by byte, which touches every page at once: seconds for some gigabytes, in which nothing can end it.
+const PAGES: usize = 1 << 20;
+
 /// Alignments above a page are charged to the account, as they reserve address space.
 const PAGE: usize = 4096;
 
@@ -33,7 +37,7 @@ pub(crate) struct Storage {
 
 /// Who frees the bytes.
 enum Owner {
-    Allocation(Layout),
+    Allocation { start: NonNull<u8>, layout: Layout },
     Map { _map: memmap2::MmapRaw },
     Vector { _bytes: Vec<u8> },
     Shared { _bytes: Arc<[u8]> },
@@ -56,15 +60,24 @@ impl Storage {
         let reserved = if alignment > PAGE { alignment as u64 } else { 0 };
         let requested = (length as u64).saturating_add(reserved).saturating_add(STORAGE_OVERHEAD);
         // Zero-length storage still has an address of its own.
-        let layout = Layout::from_size_align(length.max(1), alignment).map_err(|_| Error::OutOfMemory { requested: length as u64 })?;
+        let too_large = Error::OutOfMemory { requested: length as u64 };
+        let layout = if length < PAGES {
+            Layout::from_size_align(length.max(1), alignment)
+        } else {
+            Layout::from_size_align(length.checked_add(alignment).ok_or(too_large)?, 1)
+        };
+        let layout = layout.map_err(|_| too_large)?;
         account.charge(requested)?;
         // SAFETY: the layout has a size of at least one byte.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else {
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else {
             account.refund(requested);
             return Err(Error::OutOfMemory { requested });
         };
-        Ok(Self::new(base, length, Owner::Allocation(layout), Some((account.clone(), requested))))
+        let unaligned = start.as_ptr().addr().wrapping_neg() % alignment;
+        // SAFETY: less than `alignment` bytes further on, which the layout has in addition where the start may be unaligned.
+        let base = unsafe { start.add(unaligned) };
+        Ok(Self::new(base, length, Owner::Allocation { start, layout }, Some((account.clone(), requested))))
     }
 
     /// Takes over a vector; its bytes are never written.
@@ -100,13 +113,13 @@ impl Storage {
 
     /// Whether the bytes may be written at all.
     pub(crate) fn is_writable(&self) -> bool {
-        matches!(self.owner, Owner::Allocation(_))
+        matches!(self.owner, Owner::Allocation { .. })
     }
 
     /// The bytes as a slice where nobody can change them: not in allocations, not in maps.
     pub(crate) fn constant_bytes(&self) -> Option<&[u8]> {
         match self.owner {
-            Owner::Allocation(_) | Owner::Map { .. } => None,
+            Owner::Allocation { .. } | Owner::Map { .. } => None,
             // SAFETY: the owner holds initialised bytes at this base and length, and neither this crate nor their owner
             // writes them while the storage lives.
             _ => Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }),
@@ -122,9 +135,9 @@ impl Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         LIVE.fetch_sub(1, Ordering::Relaxed);
-        if let Owner::Allocation(layout) = self.owner {
-            // SAFETY: `base` came from `alloc_zeroed` with this layout and is freed once, here.
-            unsafe { dealloc(self.base.as_ptr(), layout) };
+        if let Owner::Allocation { start, layout } = self.owner {
+            // SAFETY: `start` came from `alloc_zeroed` with this layout and is freed once, here.
+            unsafe { dealloc(start.as_ptr(), layout) };
         }
         if let Some((account, bytes)) = &self.charge {
             account.refund(*bytes);

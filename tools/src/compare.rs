@@ -5,7 +5,7 @@ use crate::values::{Codec, Expectation, Number, extract};
 use std::fmt;
 use std::str::FromStr;
 use vmfb_hal::{BufferView, Class, ElementType, General, HalBuffer, Letters, ViewText, format_scalar};
-use vmfb_vm::{Buffer, Ref, Value};
+use vmfb_vm::{Buffer, Meter, Ref, Value};
 
 /// How floats are compared. Everything else is always compared exactly.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,23 +65,26 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Elements that are compared between two looks at the clock.
+const BETWEEN_POLLS: usize = 1 << 14;
+
 /// Compares results with what was expected: one difference per result that has any. Of tensors at most `limit` elements are
 /// shown.
-pub fn compare(results: &[Value], expected: &[Expectation], tolerances: &Tolerances, limit: u64) -> Result<Vec<Difference>> {
+pub fn compare(results: &[Value], expected: &[Expectation], tolerances: &Tolerances, limit: u64, meter: &Meter) -> Result<Vec<Difference>> {
     if results.len() != expected.len() {
         return Err(Failure::invalid(format!("{} expected outputs were given, the function has {}", expected.len(), results.len())));
     }
     let mut differences = Vec::new();
     for (index, (actual, expected)) in results.iter().zip(expected).enumerate() {
         let Expectation::Value(expected) = expected else { continue };
-        if let Some(text) = compare_values(actual, expected, tolerances, limit)? {
+        if let Some(text) = compare_values(actual, expected, tolerances, limit, meter)? {
             differences.push(Difference { index, text });
         }
     }
     Ok(differences)
 }
 
-fn compare_values(actual: &Value, expected: &Value, tolerances: &Tolerances, limit: u64) -> Result<Option<String>> {
+fn compare_values(actual: &Value, expected: &Value, tolerances: &Tolerances, limit: u64, meter: &Meter) -> Result<Option<String>> {
     let scalar = |element_type: ElementType, a: &[u8], e: &[u8]| {
         let same = Codec::of(element_type).is_some_and(|codec| Rule::of(element_type, tolerances).accepts(&codec, a, e));
         let show = |value| format_scalar(value).unwrap_or_default();
@@ -93,15 +96,15 @@ fn compare_values(actual: &Value, expected: &Value, tolerances: &Tolerances, lim
         (Value::F32(a), Value::F32(e)) => scalar(ElementType::F32, &a.to_le_bytes(), &e.to_le_bytes()),
         (Value::F64(a), Value::F64(e)) => scalar(ElementType::F64, &a.to_le_bytes(), &e.to_le_bytes()),
         (Value::Ref(Ref::Null), Value::Ref(Ref::Null)) => None,
-        (Value::Ref(actual), Value::Ref(expected)) => compare_references(actual, expected, tolerances, limit)?,
+        (Value::Ref(actual), Value::Ref(expected)) => compare_references(actual, expected, tolerances, limit, meter)?,
         _ => Some(format!("the result is {}, expected {}", actual.type_name(), expected.type_name())),
     })
 }
 
-fn compare_references(actual: &Ref, expected: &Ref, tolerances: &Tolerances, limit: u64) -> Result<Option<String>> {
+fn compare_references(actual: &Ref, expected: &Ref, tolerances: &Tolerances, limit: u64, meter: &Meter) -> Result<Option<String>> {
     if let (Some(actual), Some(expected)) = (actual.downcast::<BufferView>(), expected.downcast::<BufferView>()) {
-        let Some(problem) = compare_views(actual, expected, tolerances)? else { return Ok(None) };
-        let (wanted, found) = (ViewText::with_limit(expected, limit), ViewText::with_limit(actual, limit));
+        let Some(problem) = compare_views(actual, expected, tolerances, meter)? else { return Ok(None) };
+        let (wanted, found) = (ViewText::with_limit(expected, limit).within(meter), ViewText::with_limit(actual, limit).within(meter));
         let kind = expected.type_text();
         return Ok(Some(format!(
             "{problem}; expected that the view is equal to contents of a view of {kind}\n  expected:\n{wanted}\n  actual:\n{found}"
@@ -126,7 +129,7 @@ fn bytes(reference: &Ref) -> Result<Option<Vec<u8>>> {
     Ok(span.map(|span| span.to_vec()).transpose()?)
 }
 
-fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolerances) -> Result<Option<String>> {
+fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolerances, meter: &Meter) -> Result<Option<String>> {
     let element_type = actual.element_type();
     if actual.shape() != expected.shape() || !same_type(element_type, expected.element_type()) {
         return Ok(Some(format!("metadata is {}; expected that the view matches {}", actual.type_text(), expected.type_text())));
@@ -141,6 +144,9 @@ fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolera
     }
     let count = expected.element_count().unwrap_or(0);
     for index in 0..usize::try_from(count).unwrap_or(usize::MAX) {
+        if index % BETWEEN_POLLS == BETWEEN_POLLS - 1 {
+            meter.poll()?;
+        }
         let (Some(a), Some(e)) = (extract(&actual, element_type, index), extract(&wanted, element_type, index)) else { break };
         if !rule.accepts(&codec, &a, &e) {
             let (a, e) = (Shown(codec.decode(&a)), Shown(codec.decode(&e)));

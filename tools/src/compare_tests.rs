@@ -10,7 +10,7 @@ fn difference_of(kind: Kind, actual: &str, expected: &str, tolerances: &Toleranc
     let mut reader = ValueReader::default();
     let results = reader.inputs(&[actual], &slots).unwrap();
     let expected = reader.expectations(&[expected], &slots).unwrap();
-    let differences = compare(&results, &expected, tolerances, 1024).unwrap();
+    let differences = compare(&results, &expected, tolerances, 1024, &Meter::default()).unwrap();
     differences.first().map(ToString::to_string)
 }
 

@@ -71,6 +71,9 @@ impl Failure {
 
     /// The standard output cannot be written.
     pub(crate) fn output(error: &std::io::Error) -> Self {
+        if let Some(limit) = error.get_ref().and_then(|inner| inner.downcast_ref::<vmfb_vm::Error>()) {
+            return Self::new(limit.status(), limit.message()).context("printing the results");
+        }
         let message = format!("cannot write to the standard output: {error}");
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::of(Cause::BrokenPipe, message),

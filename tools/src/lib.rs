@@ -11,6 +11,7 @@ pub mod devices;
 pub mod dump;
 pub mod failure;
 pub mod interrupt;
+pub mod limited;
 pub mod npy;
 pub mod output;
 pub mod parameters;

@@ -5,6 +5,7 @@ use crate::command_line::{LimitArguments, ModuleArguments, main_of, write_output
 use crate::compare::{Equality, Tolerances, compare};
 use crate::devices::DeviceArguments;
 use crate::failure::{Failure, Result};
+use crate::limited::Limited;
 use crate::output::{self, Destination};
 use crate::parameters::ParameterArguments;
 use crate::report;
@@ -15,7 +16,7 @@ use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use vmfb::modules::check::{Check, CheckReport};
-use vmfb_vm::{Interruption, Status, Value};
+use vmfb_vm::{Interruption, Meter, Status, Value};
 
 const EXAMPLES: &str = include_str!("run_help.txt");
 
@@ -173,8 +174,8 @@ fn call(arguments: &RunArguments, session: &mut Session) -> Result<ExitCode> {
     };
     drop(inputs);
     match expected {
-        Some(expected) => judge(arguments, &results, &expected),
-        None => deliver(arguments, &results),
+        Some(expected) => judge(arguments, session.store.meter(), &results, &expected).map_err(explain),
+        None => deliver(arguments, session.store.meter(), &results).map_err(explain),
     }
 }
 
@@ -188,9 +189,9 @@ fn check_outputs(arguments: &RunArguments, callable: &Callable) -> Result<()> {
 }
 
 /// Says whether results are what was expected.
-fn judge(arguments: &RunArguments, results: &[Value], expected: &[Expectation]) -> Result<ExitCode> {
-    let differences = compare(results, expected, &arguments.comparison.tolerances(), arguments.output_max_element_count)?;
-    print(|out| {
+fn judge(arguments: &RunArguments, meter: &mut Meter, results: &[Value], expected: &[Expectation]) -> Result<ExitCode> {
+    let differences = compare(results, expected, &arguments.comparison.tolerances(), arguments.output_max_element_count, meter)?;
+    print_within(meter, |out| {
         differences.iter().try_for_each(|difference| writeln!(out, "{difference}"))?;
         match differences.as_slice() {
             [] => writeln!(out, "[SUCCESS] all function outputs matched their expected values."),
@@ -201,9 +202,9 @@ fn judge(arguments: &RunArguments, results: &[Value], expected: &[Expectation]) 
 }
 
 /// Sends results to where the command line wants them.
-fn deliver(arguments: &RunArguments, results: &[Value]) -> Result<ExitCode> {
+fn deliver(arguments: &RunArguments, meter: &mut Meter, results: &[Value]) -> Result<ExitCode> {
     let limit = arguments.output_max_element_count;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Limited::new(io::stdout().lock(), meter));
     if arguments.output.is_empty() {
         let written = results.iter().enumerate().try_for_each(|(index, result)| report::write_result(&mut out, index, result, limit));
         written.map_err(|error| Failure::output(&error))?;
@@ -216,7 +217,15 @@ fn deliver(arguments: &RunArguments, results: &[Value]) -> Result<ExitCode> {
 }
 
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    print_to(io::stdout().lock(), write)
+}
+
+fn print_within(meter: &mut Meter, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
+    print_to(Limited::new(io::stdout().lock(), meter), write)
+}
+
+fn print_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
+    let mut out = BufWriter::new(out);
     write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::output(&error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -112,3 +112,7 @@ fn branches(code: Code) -> bool {
 pub(crate) fn falls_through(code: Code) -> bool {
     !matches!(code, Code::Br | Code::BrTable | Code::Yield | Code::Return | Code::Return0 | Code::Return32 | Code::Return64 | Code::Fail)
 }
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

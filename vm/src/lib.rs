@@ -5,6 +5,7 @@ pub mod abi;
 mod access_ops;
 mod body;
 mod buffer;
+pub mod bulk;
 mod code;
 mod cycles;
 mod engine;

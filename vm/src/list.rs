@@ -7,7 +7,7 @@ mod scalar;
 pub use scalar::Scalar;
 
 use crate::types::{ElementKind, RefType};
-use crate::{Buffer, Error, Ref, Result, Value};
+use crate::{Buffer, Error, Meter, Ref, Result, Value};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use vmfb_memory::{Exclusive, Guard, MemoryAccount};
@@ -138,23 +138,47 @@ impl List {
 
     /// Changes the length: dropped elements are released, new ones are zero, null or empty.
     pub fn resize(&self, length: u32) -> Result<()> {
-        let length = length as usize;
-        loop {
+        self.resize_in_pieces(length, || Ok(()))
+    }
+
+    /// As [`List::resize`], looking at the deadline and interruption on the way. Ended early, the list
+    /// has a length between the two.
+    pub fn resize_within(&self, meter: &Meter, length: u32) -> Result<()> {
+        self.resize_in_pieces(length, || meter.poll())
+    }
+
+    fn resize_in_pieces(&self, length: u32, poll: impl Fn() -> Result<()>) -> Result<()> {
+        while self.resize_piece(length as usize)? != length as usize {
+            poll()?;
+        }
+        Ok(())
+    }
+
+    /// Brings the length nearer to what is wanted; gives the new one.
+    fn resize_piece(&self, length: usize) -> Result<usize> {
+        /// Elements that are added at once, 3 MiB at most.
+        const ADDED: usize = 1 << 17;
+        /// Elements that are dropped at once.
+        const DROPPED: usize = 1 << 12;
+        let mut dropped = None;
+        let reached = {
             let mut items = self.lock();
             reserve(&mut items, &self.0.account, length)?;
-            // What is released may be the last reference to a list, maybe this one, so it is released without the lock; one by
-            // one, as room for all of them would be memory that nothing is charged for.
-            let released = match &mut items.elements {
-                Elements::Ref(vector) if length < vector.len() => vector.pop(),
-                Elements::Variant(vector) if length < vector.len() => vector.pop().and_then(Slot::reference),
-                elements => {
-                    for_elements!(elements, vector => vector.resize(length, Default::default()));
-                    return Ok(());
-                }
-            };
-            drop(items);
-            drop(released);
+            let before = for_elements!(&items.elements, vector => vector.len());
+            let reached = length.clamp(before.saturating_sub(DROPPED), before.saturating_add(ADDED));
+            match &mut items.elements {
+                Elements::Ref(vector) if reached < before => dropped = Some(Elements::Ref(vector.drain(reached..).collect())),
+                Elements::Variant(vector) if reached < before => dropped = Some(Elements::Variant(vector.drain(reached..).collect())),
+                // Numbers need no dropping.
+                elements if length < before => for_elements!(elements, vector => vector.truncate(length)),
+                elements => for_elements!(elements, vector => vector.resize(reached, Default::default())),
+            }
+            for_elements!(&items.elements, vector => vector.len())
+        };
+        if let Some(dropped) = dropped {
+            drop_iteratively(dropped);
         }
+        Ok(reached)
     }
 
     /// Appends a value, converted to the element type.

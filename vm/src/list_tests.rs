@@ -107,3 +107,25 @@ fn a_list_of_buffers_holds_them_in_order_and_is_charged() {
     assert_eq!(List::of_buffers(failing, &account).unwrap_err().status(), Status::InvalidArgument);
     assert_eq!(account.used(), 0);
 }
+
+#[test]
+fn a_resize_that_ends_early_leaves_a_length_between() {
+    const LONG: u32 = 500_000;
+    let meter = crate::Meter::default();
+    meter.interrupt_handle().interrupt();
+    for kind in [ElementKind::I64, ElementKind::Variant, ElementKind::Ref(RefType::Buffer)] {
+        let grown = list(kind.clone(), 3);
+        assert_eq!(grown.resize_within(&meter, LONG).unwrap_err().status(), Status::Cancelled);
+        assert!((4..LONG as usize).contains(&grown.len()), "{}", grown.len());
+        // Without an end it gets there, and back.
+        grown.resize(LONG).unwrap();
+        assert_eq!(grown.len(), LONG as usize);
+        grown.resize(2).unwrap();
+        assert_eq!(grown.len(), 2);
+    }
+    let held = Buffer::constant(*b"x");
+    let shrunk = list(ElementKind::Variant, LONG);
+    (0..LONG).for_each(|index| shrunk.set(index, Value::Ref(held.clone().into())).unwrap());
+    assert_eq!(shrunk.resize_within(&meter, 0).unwrap_err().status(), Status::Cancelled);
+    assert!((1..LONG as usize).contains(&shrunk.len()), "{}", shrunk.len());
+}

@@ -120,9 +120,15 @@ impl Meter {
         left.is_some() || self.metering == FuelMetering::Off
     }
 
-    /// Takes fuel for a bulk operation: one unit per 64 bytes.
+    /// Takes fuel for a bulk operation: one unit per 64 bytes. Polls where that is many bytes, as a
+    /// program's own polls count its jumps and not the time that each round takes; what is longer than
+    /// a piece polls again in between ([`crate::bulk`]).
     #[inline]
     pub fn charge_bytes(&mut self, bytes: u64) -> Result<()> {
+        const MANY: u64 = 1 << 16;
+        if bytes >= MANY {
+            self.poll()?;
+        }
         self.charge(bytes / 64)
     }
 

@@ -1,16 +1,19 @@
 //! SipHash-2-4 with the key bytes 00 to 0F, as `buffer.hash` computes it.
 
-use crate::Result;
+use crate::{Meter, Result, bulk};
 use vmfb_memory::Span;
 
 /// Hash of a range of bytes.
-pub(crate) fn hash(span: &Span, offset: usize, length: usize) -> Result<u64> {
+pub(crate) fn hash(meter: &Meter, span: &Span, offset: usize, length: usize) -> Result<u64> {
     span.check(offset, length)?;
     let mut state = State::new(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908);
     let words = length / 8;
-    for word in 0..words {
-        state.absorb(span.load_u64(offset + word * 8).unwrap_or_default());
-    }
+    bulk::in_pieces(meter, words * 8, |start, part| {
+        for at in (start..start + part).step_by(8) {
+            state.absorb(span.load_u64(offset + at).unwrap_or_default());
+        }
+        Ok(())
+    })?;
     let mut last = [0; 8];
     let rest = length % 8;
     if let Some(tail) = last.get_mut(..rest) {
@@ -59,17 +62,35 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Status;
 
     #[test]
     fn hashes_are_those_measured_on_the_official_runtime() {
         let span = Span::from_vector(vec![0; 15]);
-        assert_eq!(hash(&span, 0, 0).unwrap(), 8_246_050_544_436_514_353);
-        assert_eq!(hash(&span, 0, 15).unwrap(), 3_740_926_846_336_961_724);
+        assert_eq!(hash(&Meter::default(), &span, 0, 0).unwrap(), 8_246_050_544_436_514_353);
+        assert_eq!(hash(&Meter::default(), &span, 0, 15).unwrap(), 3_740_926_846_336_961_724);
     }
 
     #[test]
     fn the_reference_vector_of_the_algorithm_holds() {
         let span = Span::from_vector((0..15).collect());
-        assert_eq!(hash(&span, 0, 15).unwrap(), 0xa129_ca61_49be_45e5);
+        assert_eq!(hash(&Meter::default(), &span, 0, 15).unwrap(), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn pieces_make_no_difference() {
+        let span = Span::from_vector((0..2 * bulk::PIECE + 13).map(|at| (at % 249) as u8).collect());
+        let mut state = State::new(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908);
+        let bytes = span.to_vec().unwrap();
+        let (words, rest) = bytes[1..].as_chunks();
+        words.iter().for_each(|word| state.absorb(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        last[7] = (bytes.len() - 1) as u8;
+        state.absorb(u64::from_le_bytes(last));
+        let meter = Meter::default();
+        assert_eq!(hash(&meter, &span, 1, bytes.len() - 1).unwrap(), state.finish());
+        meter.interrupt_handle().interrupt();
+        assert_eq!(hash(&meter, &span, 1, bytes.len() - 1).unwrap_err().status(), Status::Cancelled);
     }
 }

@@ -135,3 +135,38 @@ impl Stack {
         Error::exhausted(format!("the VM stack of {} bytes is full at a depth of {} calls", self.limit, self.frames.len()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(value_slots: usize) -> Body {
+        Body {
+            code: Box::default(),
+            pcs: Box::default(),
+            late_pcs: Box::default(),
+            lists: Box::default(),
+            messages: Box::default(),
+            calls: Box::default(),
+            zeroed: Box::default(),
+            value_slots,
+            ref_slots: 0,
+        }
+    }
+
+    /// Room for three frames by the limit; in memory there is more, as the stack grows by powers of two.
+    #[test]
+    fn what_is_at_hand_ends_at_the_limit_too() {
+        const SLOTS: usize = 8;
+        let limit = 3 * (SLOTS * size_of::<u32>() + size_of::<Frame>());
+        let mut stack = Stack::new(limit);
+        stack.frames.reserve(16);
+        stack.push(0, 0, &body(SLOTS)).unwrap();
+        assert!(stack.push_at_hand(0, 0, &body(SLOTS), 1).is_some());
+        assert!(stack.push_at_hand(0, 0, &body(SLOTS + 1), 1).is_none());
+        assert!(stack.push_at_hand(0, 0, &body(SLOTS), 1).is_some());
+        assert!(stack.push_at_hand(0, 0, &body(0), 1).is_none());
+        assert!(stack.push(0, 0, &body(0)).is_err());
+        assert_eq!((stack.frames.len(), stack.top), (3, (3 * SLOTS, 0)));
+    }
+}

@@ -120,7 +120,7 @@ impl<'m> Checker<'_, 'm> {
 
     fn variadic_arguments(&mut self, convention: &CallingConvention) {
         let segments = self.calls.segments;
-        if segments.len() != convention.arguments.len() {
+        if segments.len() > convention.arguments.len() {
             let (found, wanted) = (segments.len(), convention.arguments.len());
             return self.fail(Error::invalid(format!("{found} segments; {convention} has {wanted} items")));
         }
@@ -132,11 +132,12 @@ impl<'m> Checker<'_, 'm> {
         }
         // The counts agree, so every item finds its words.
         let mut words = self.calls.arguments.iter();
-        for (item, count) in convention.arguments.iter().zip(segments.iter()) {
+        for (index, item) in convention.arguments.iter().enumerate() {
             match item {
                 Item::Plain(kind) => words.next().into_iter().for_each(|register| self.word(register, *kind)),
                 Item::Span(kinds) => {
-                    let flat = words.by_ref().take(usize::from(count) * kinds.len());
+                    let count = usize::from(segments.get(index).unwrap_or(0));
+                    let flat = words.by_ref().take(count * kinds.len());
                     flat.zip(kinds.iter().cycle()).for_each(|(register, kind)| self.word(register, *kind));
                 }
             }
@@ -190,14 +191,18 @@ pub(super) fn item_kinds(item: &Item) -> &[Kind] {
     }
 }
 
-/// How many words a variadic call must have, after a check of its segments.
+/// How many words a variadic call must have. What stands at a plain argument does not matter, as in the official runtime: compilers
+/// write 65535 there, people who write assembly 1 or, behind the last span, nothing.
 fn flat_count(convention: &CallingConvention, segments: SegmentList<'_>) -> Result<u64> {
     let mut total = 0_u64;
-    for (item, count) in convention.arguments.iter().zip(segments.iter()) {
-        total = total.saturating_add(match item {
-            Item::Plain(_) if count == SegmentList::PLAIN => 1,
-            Item::Plain(_) => return Err(Error::invalid(format!("segment {count} for a plain argument; 65535 wanted"))),
-            Item::Span(kinds) => u64::from(count).saturating_mul(kinds.len() as u64),
+    for (index, item) in convention.arguments.iter().enumerate() {
+        total = total.saturating_add(match (item, segments.get(index)) {
+            (Item::Plain(_), _) => 1,
+            (Item::Span(kinds), Some(count)) => u64::from(count).saturating_mul(kinds.len() as u64),
+            (Item::Span(_), None) => {
+                let found = segments.len();
+                return Err(Error::new(Status::OutOfRange, format!("{found} segments; item {index} of {convention} is a span")));
+            }
         });
     }
     Ok(total)

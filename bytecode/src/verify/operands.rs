@@ -22,7 +22,12 @@ const MOVE_BIT: u16 = 0x4000;
 /// Compilers of 2023 did not count the high half of the last pair when it served only to swap block arguments, and their runtimes gave
 /// more registers than asked for.
 pub(super) fn frame_values(function: &Function) -> u16 {
-    function.value_registers.saturating_add(function.value_registers & 1).min(MAXIMUM_VALUE_REGISTERS)
+    whole_pairs(function.value_registers)
+}
+
+/// A number of value registers, rounded up to pairs.
+pub(super) fn whole_pairs(registers: u16) -> u16 {
+    registers.saturating_add(registers & 1).min(MAXIMUM_VALUE_REGISTERS)
 }
 
 /// What is wrong with an operand, said only when something is.

@@ -57,7 +57,7 @@ pub(super) fn placement_rule(context: &Context<'_>, ordinal: u32, function: &Fun
     }
     let new = convention.placement(PlacementRule::NextFree)?;
     let old = convention.placement(PlacementRule::LowestFree)?;
-    if new.value_slots > function.value_registers {
+    if new.value_slots > function.value_registers && old.value_slots <= function.value_registers {
         return Ok(PlacementRule::LowestFree);
     }
     if new.value_slots > WINDOW {

@@ -66,11 +66,16 @@ fn segments() {
             (&[PLAIN, 1], &[i(1), i(0), i(2)], Some(InvalidArgument)),
             (&[PLAIN, 1], &[i(1), r(0), i(3)], Some(InvalidArgument)),
             (&[PLAIN, 1], &[i(1), r(4), i(2)], Some(OutOfRange)),
-            (&[PLAIN], &[i(1)], Some(InvalidArgument)),
+            (&[PLAIN], &[i(1)], Some(OutOfRange)),
             (&[PLAIN, 0, 0], &[i(1)], Some(InvalidArgument)),
-            (&[1, 0], &[i(1)], Some(InvalidArgument)),
+            // A plain argument has one register, whatever its segment says.
+            (&[1, 0], &[i(1)], None),
+            (&[0, 1], &[i(1), r(0), i(2)], None),
+            (&[2, 0], &[i(1), i(2)], Some(InvalidArgument)),
+            (&[1, 1], &[i(1), i(0), i(2)], Some(InvalidArgument)),
+            (&[0, 0], &[], Some(OutOfRange)),
             (&[PLAIN, PLAIN], &[i(1)], Some(OutOfRange)),
-            (&[], &[], Some(InvalidArgument)),
+            (&[], &[], Some(OutOfRange)),
         ] {
             let segments: Vec<_> = segments.iter().map(|count| count.to_le_bytes()).collect();
             let (callee, arguments, results) = call(VARIADIC, arguments, &[i(6)]);

@@ -49,14 +49,40 @@ fn calling_conventions_are_known() {
 }
 
 #[test]
-fn arguments_fit() {
-    for (text, values, refs) in [("0ii_v", 1, 0), ("0iI_v", 3, 0), ("0rr_v", 0, 1), ("0F_v", 1, 0)] {
+fn unused_arguments_enlarge_the_frame() {
+    for (text, values, refs, frame) in [
+        ("0i_v", 0, 0, (2, 0)),
+        ("0ii_v", 1, 0, (2, 0)),
+        ("0iI_v", 3, 0, (4, 0)),
+        ("0iII_v", 0, 0, (6, 0)),
+        ("0rr_v", 0, 1, (0, 2)),
+        ("0F_v", 1, 0, (2, 0)),
+        ("0ir_v", 7, 5, (8, 5)),
+    ] {
         for version in VERSIONS {
             let mut builder = FunctionBuilder::new(version, text);
             builder.value_registers(values).ref_registers(refs).start_block();
             builder.push(Op::Return { values: RegisterList::new(&[]) });
-            refused(version, builder, InvalidArgument, 0);
+            let info = verified(version, builder).unwrap().functions()[TESTED as usize].clone();
+            assert_eq!((info.value_registers, info.ref_registers), frame, "{version} {text}");
+            assert!(info.placement.value_slots <= info.value_registers && info.placement.ref_slots <= info.ref_registers);
         }
+    }
+}
+
+/// What the descriptor says is still what operands are checked against.
+#[test]
+fn registers_of_unused_arguments_are_not_named() {
+    for version in VERSIONS {
+        let refused = |values: &[Register]| {
+            let mut builder = FunctionBuilder::new(version, "0iir_ir");
+            builder.value_registers(1).ref_registers(0).start_block();
+            let values: Vec<_> = values.iter().map(|register| register.to_bytes()).collect();
+            builder.push(Op::Return { values: RegisterList::new(&values) });
+            verified(version, builder).map(|_| ()).unwrap_err().0
+        };
+        assert_eq!(refused(&[i(2), r(0)]), OutOfRange);
+        assert_eq!(refused(&[i(0), r(0)]), OutOfRange);
     }
 }
 

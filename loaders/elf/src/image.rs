@@ -105,3 +105,33 @@ fn may_not_execute(error: io::Error) -> Error {
         ),
     )
 }
+
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod tests {
+    use super::support::corpus_image;
+    use super::*;
+
+    /// What the kernel says of the page at an address.
+    fn rights(address: usize) -> String {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let covers = |line: &&str| {
+            let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+            (usize::from_str_radix(start, 16).unwrap()..usize::from_str_radix(end, 16).unwrap()).contains(&address)
+        };
+        maps.lines().find(covers).unwrap().split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// The segments of this image take the pages 0, 1 and 3.
+    #[test]
+    fn pages_between_segments_are_closed() {
+        let image = corpus_image("20240226.813", "inline-elf", "gather");
+        let loaded = Image::load(&image.bytes, Architecture::host().unwrap(), CodePages::Allowed, &MemoryAccount::default()).unwrap();
+        let page = |number: usize| rights(loaded.0.mapping.base().addr() + number * 4096 + 8);
+        assert_eq!([page(0), page(1), page(2)], ["r--p", "r-xp", "---p"]);
+        assert!(["r--p", "rw-p"].contains(&page(3).as_str()));
+    }
+}

@@ -104,6 +104,40 @@ refused! {
     m27_27_relocation_size_2_pow_40: |e| e.set_dynamic(DT_RELASZ, 24 << 40) => "DT_RELASZ";
 }
 
+/// Bytes from the start of the RELRO range to the end of the pages of the writable segment.
+fn relro_to_the_last_page(edited: &Edited) -> u64 {
+    let (segment, relro) = (load(edited, 2), edited.program_header(PT_GNU_RELRO, 0));
+    let end = u64_at(&edited.bytes, segment + 16) + u64_at(&edited.bytes, segment + 40);
+    end.next_multiple_of(4096) - u64_at(&edited.bytes, relro + 16)
+}
+
+#[test]
+fn relro_may_reach_to_the_end_of_the_last_page() {
+    let edited = Edited::new();
+    let size = relro_to_the_last_page(&edited);
+    place(&edit64(edited, |e| e.program_header(PT_GNU_RELRO, 0) + 40, size).bytes).unwrap();
+}
+
+/// A segment of a 32-bit image that ends behind the last address of 32 bits, though not of 64.
+#[test]
+fn addresses_of_32_bit_images_end_at_32_bits() {
+    const LAST_SIZE: usize = 20;
+    let image = include_bytes!("data/pair_x86_32.so");
+    let target = || Target { architecture: Architecture::named("x86_32").unwrap(), page: 4096 };
+    let table = u32_at(image, 28) as usize;
+    let loads = (0..8).map(|index| table + index * 32).filter(|header| u32_at(image, *header) == PT_LOAD);
+    let last = loads.last().unwrap();
+    let address = u32_at(image, last + 8);
+    let refused = |size: u32| {
+        let mut edited = image.to_vec();
+        edited[last + LAST_SIZE..last + LAST_SIZE + 4].copy_from_slice(&size.to_le_bytes());
+        ElfFile::parse(&edited, target()).err().map(|error| error.message().to_owned()).unwrap()
+    };
+    // One byte more than there is room for; then as much as there is, which is too much for other reasons.
+    assert!(refused(0u32.wrapping_sub(address) + 1).contains("wrap around the address space"));
+    assert!(refused(0u32.wrapping_sub(address)).contains("the image would take"));
+}
+
 // Further fields of program headers and the dynamic table.
 refused! {
     executable_stack: |e| edit32(e, |e| e.program_header(PT_GNU_STACK, 0) + 4, 7) => "p_flags";
@@ -120,6 +154,10 @@ refused! {
     relro_outside: |e| edit64(e, |e| e.program_header(PT_GNU_RELRO, 0) + 16, 1 << 40) => "p_vaddr";
     relro_wraps: |e| edit64(e, |e| e.program_header(PT_GNU_RELRO, 0) + 40, u64::MAX) => "p_vaddr";
     relro_over_code: |e| edit64(e, |e| e.program_header(PT_GNU_RELRO, 0) + 16, 0x1640) => "p_vaddr";
+    relro_one_byte_past_the_pages_of_its_segment: |e| {
+        let size = relro_to_the_last_page(&e) + 1;
+        edit64(e, |e| e.program_header(PT_GNU_RELRO, 0) + 40, size)
+    } => "do not lie in a writable segment";
     text_segment_moved: |e| edit64(e, |e| load(e, 1) + 16, 0x2640) => "p_vaddr";
     text_segment_from_elsewhere: |e| edit64(e, |e| load(e, 0) + 8, 0x1000) => "sh_offset";
     code_not_executable: |e| edit32(e, |e| load(e, 1) + 4, 4) => "sh_flags";

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use vmfb_hal::{BufferView, Class, ElementType, Encoding, ViewText, float8_to_f32, subspan};
 use vmfb_memory::{MemoryAccount, Span};
-use vmfb_vm::{Error, Meter, Result};
+use vmfb_vm::{Error, Meter, Result, bulk};
 
 /// Elements of each tensor that a message shows.
 const SHOWN: u64 = 16;
@@ -36,10 +36,8 @@ pub(crate) fn equal(found: &BufferView, wanted: &BufferView, meter: &mut Meter) 
     }
     let bytes = charge(found, meter)?;
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
-    if left.equals(0, right, 0, bytes)? {
-        return Ok(None);
-    }
-    let byte = (0..bytes).find(|offset| left.load_u8(*offset) != right.load_u8(*offset)).unwrap_or(0);
+    let Some((start, part)) = bulk::first_difference(meter, (left, 0), (right, 0), bytes)? else { return Ok(None) };
+    let byte = (start..start + part).find(|offset| left.load_u8(*offset) != right.load_u8(*offset)).unwrap_or(start);
     // Packed elements: the first that has a bit in the byte.
     let index = (byte as u64).saturating_mul(8) / (found.element_type().bits().max(1) as u64);
     Ok(Some(difference_at(index, found, wanted)))
@@ -54,6 +52,7 @@ pub(crate) fn almost_equal(found: &BufferView, wanted: &BufferView, tolerance: &
     charge(found, meter)?;
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
     for index in 0..found.element_count().unwrap_or(0) {
+        poll_now_and_then(meter, index)?;
         let (Some(a), Some(b)) = (number(left, index), number(right, index)) else { return Err(lost(index)) };
         if !tolerance.accepts(a, b) {
             let Tolerance { absolute, relative } = tolerance;
@@ -73,11 +72,19 @@ pub(crate) fn all_true(view: &BufferView, meter: &mut Meter) -> Result<Option<St
     let is_zero = zero_test(view.element_type())?;
     let span = view.buffer().span();
     for index in 0..view.element_count().unwrap_or(0) {
+        poll_now_and_then(meter, index)?;
         if is_zero(span, index).ok_or_else(|| lost(index))? {
             return Ok(Some(format!("element {index} is zero in {}", ViewText::with_limit(view, SHOWN))));
         }
     }
     Ok(None)
+}
+
+/// Looks at the clock before every so many elements.
+#[inline]
+fn poll_now_and_then(meter: &Meter, index: u64) -> Result<()> {
+    const BETWEEN: u64 = 1 << 16;
+    if index % BETWEEN == BETWEEN - 1 { meter.poll() } else { Ok(()) }
 }
 
 fn differing_types(found: &BufferView, wanted: &BufferView) -> Option<String> {

@@ -4,7 +4,7 @@ use crate::State;
 use crate::device::Allocator;
 use vmfb_hal::{HalBuffer, MemoryType, Usage};
 use vmfb_memory::{BASE_ALIGNMENT, Span};
-use vmfb_vm::{Arguments, Buffer, Call, Error, Handle, Meter, Ref, Result, Status};
+use vmfb_vm::{Arguments, Buffer, Call, Error, Handle, Meter, Ref, Result, Status, bulk};
 
 /// Machine code needs bindings at multiples of this; what starts elsewhere cannot be used in place.
 const IMPORT_ALIGNMENT: usize = 16;
@@ -47,7 +47,7 @@ pub(crate) fn allocate_initialized(call: &mut Call<'_, State>) -> Result<()> {
     let meter = &mut call.context.meter;
     let buffer = new_buffer(meter, source.len() as i64)?;
     meter.charge_bytes(source.len() as u64)?;
-    buffer.span().copy_from(0, source.span(), 0, source.len())?;
+    bulk::copy(meter, (source.span(), 0), (buffer.span(), 0), source.len())?;
     call.results.push_reference(buffer);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::layout::PipelineLayout;
 use crate::program::{Command, Nested, Pattern, Slice, Workgroups, read_buffer, read_table};
 use smallvec::SmallVec;
 use vmfb_memory::Span;
-use vmfb_vm::{Arguments, Call, Error, Meter, Result};
+use vmfb_vm::{Arguments, Call, Error, Meter, Result, bulk};
 
 /// Bindings of one dispatch.
 const MAXIMUM_BINDINGS: usize = 32;
@@ -91,7 +91,7 @@ pub(crate) fn snapshot(source: Span, meter: &mut Meter) -> Result<Span> {
     }
     meter.charge_bytes(source.len() as u64)?;
     let copy = Span::zeroed(source.len(), 1, meter.account())?;
-    copy.copy_from(0, &source, 0, source.len())?;
+    bulk::copy(meter, (&source, 0), (&copy, 0), source.len())?;
     Ok(copy)
 }
 

@@ -4,7 +4,7 @@ use crate::State;
 use crate::layout::PipelineLayout;
 use std::sync::Arc;
 use vmfb_hal::{Executable, ExecutableParameters, Name, Pace, load_executable, printable};
-use vmfb_vm::{Buffer, Call, Error, Handle, RefObject, Result};
+use vmfb_vm::{Buffer, Call, Error, Handle, Meter, RefObject, Result, bulk};
 
 /// Kernels, and what is known of how long they take.
 pub(crate) struct Kernels {
@@ -69,7 +69,7 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     let format = call.arguments.buffer("the executable format")?;
     let data = call.arguments.buffer("the executable data")?;
     let constants = call.arguments.reference()?;
-    let constants = if constants.is_null() { Vec::new() } else { words(constants.buffer("the executable constants")?)? };
+    let constants = if constants.is_null() { Vec::new() } else { words(&mut call.context.meter, constants.buffer("the executable constants")?)? };
     let format = Name::read(format).ok_or_else(|| Error::invalid(format!("the executable format {:?} is no name", printable(format))))?;
     call.context.meter.charge_bytes(data.len() as u64)?;
     let device = &call.state.device;
@@ -80,11 +80,12 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     Ok(Arc::new(Kernels { executable, paces: (0..timed).map(|_| Pace::default()).collect() }))
 }
 
-fn words(buffer: &Buffer) -> Result<Vec<u32>> {
+fn words(meter: &mut Meter, buffer: &Buffer) -> Result<Vec<u32>> {
     if !buffer.len().is_multiple_of(4) {
         return Err(Error::invalid(format!("executable constants of {} bytes; the length is not a multiple of 4", buffer.len())));
     }
-    let bytes = buffer.span().to_vec()?;
+    meter.charge_bytes(buffer.len() as u64)?;
+    let bytes = bulk::to_vec(meter, buffer.span())?;
     Ok(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use vmfb_hal::{Binding, Dispatch, HalBuffer};
 use vmfb_memory::{Charge, ChargedVec, MemoryAccount, Span};
-use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt};
+use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt, bulk};
 
 /// A range of bytes that a command works on.
 #[derive(Clone)]
@@ -155,7 +155,7 @@ impl Pattern {
             return Err(Error::invalid(format!("{length} bytes cannot be filled with a pattern of {unit} bytes")));
         }
         meter.charge_bytes(length as u64)?;
-        Ok(target.span.fill(target.offset, length, self.bytes())?)
+        bulk::fill(meter, (target.span, target.offset), length, self.bytes())
     }
 }
 
@@ -163,7 +163,7 @@ impl Pattern {
 pub(crate) fn copy(source: Binding<'_>, target: Binding<'_>, meter: &mut Meter) -> Result<()> {
     let length = source.length.min(target.length);
     meter.charge_bytes(length as u64)?;
-    Ok(target.span.copy_from(target.offset, source.span, source.offset, length)?)
+    bulk::copy(meter, (source.span, source.offset), (target.span, target.offset), length)
 }
 
 impl Program {

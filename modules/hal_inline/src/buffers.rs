@@ -1,7 +1,7 @@
 //! `buffer.*` and `device.query.i64`.
 
 use vmfb_hal::{HalBuffer, LOST_CONSTANT_HINT, Name};
-use vmfb_vm::{Buffer, Error, Handle, Meter, Ref, Result, ResultExt};
+use vmfb_vm::{Buffer, Error, Handle, Meter, Ref, Result, ResultExt, bulk};
 
 /// The HAL buffer that an argument refers to. A null one is most likely a constant that the compiler lost.
 pub(crate) fn hal_buffer(reference: &Ref) -> Result<Handle<HalBuffer>> {
@@ -35,7 +35,7 @@ pub(crate) fn allocate_initialized(meter: &mut Meter, alignment: i32, source: &R
     let (from, bytes) = range(source, offset, length)?;
     let buffer = allocate(meter, alignment, bytes as i64)?;
     meter.charge_bytes(bytes as u64)?;
-    buffer.span().copy_from(0, source.span(), from, bytes)?;
+    bulk::copy(meter, (source.span(), from), (buffer.span(), 0), bytes)?;
     Ok(buffer)
 }
 

@@ -4,7 +4,7 @@ use crate::lookup::LookupCache;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use vmfb_hal::{ExecutableLoader, ExecutableParameters, ExecutableReference, Name, load_executable, printable};
-use vmfb_vm::{Buffer, Engine, Error, Handle, Meter, Ref, Result};
+use vmfb_vm::{Buffer, Engine, Error, Handle, Meter, Ref, Result, bulk};
 
 /// Constants of a whole executable; more are allocated.
 type Constants = SmallVec<[u32; 16]>;
@@ -51,7 +51,10 @@ fn read_constants(meter: &mut Meter, constants: &Ref) -> Result<Constants> {
     let mut words = Constants::new();
     words.try_reserve(length / 4).map_err(|_| Error::exhausted(format!("no memory for {length} bytes of constants")))?;
     // Every word lies in the buffer.
-    words.extend((0..length).step_by(4).filter_map(|offset| buffer.span().load_u32(offset)));
+    bulk::in_pieces(meter, length, |start, part| {
+        words.extend((start..start + part).step_by(4).filter_map(|offset| buffer.span().load_u32(offset)));
+        Ok(())
+    })?;
     Ok(words)
 }
 

@@ -152,7 +152,7 @@ impl Target {
         meter.charge_bytes(length)?;
         meter.charge_bytes(length)?;
         let target = Span::zeroed(bytes, BASE_ALIGNMENT, meter.account())?;
-        parameter.copy_to(parameter_offset, &target)?;
+        parameter.copy_within(meter, parameter_offset, &target)?;
         Handle::charged(HalBuffer::with_usage(target, memory_type, self.usage), 0, meter.account())
     }
 
@@ -185,7 +185,7 @@ pub(crate) fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request
 /// Copies when the wait fence is reached, at once if it is, and then signals. A failure goes to the signal fence.
 pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
     let outcome = match fences.wait.map_or(FenceStatus::Reached, Fence::status) {
-        FenceStatus::Reached => run(&copies),
+        FenceStatus::Reached => run(meter, &copies),
         FenceStatus::Failed(error) => Err(waited_in_vain(error)),
         FenceStatus::Pending => return defer(meter, fences, copies),
     };
@@ -210,8 +210,9 @@ fn defer(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()
         signal.follow(wait, meter)?;
     }
     let signal = fences.signal.cloned();
+    let worker = meter.for_worker();
     let body = move |waited: Result<()>| {
-        let outcome = waited.map_err(waited_in_vain).and_then(|()| run(&copies));
+        let outcome = waited.map_err(waited_in_vain).and_then(|()| run(&worker, &copies));
         // Memory is returned before anybody who waits goes on.
         drop((copies, charge));
         match (signal, outcome) {
@@ -224,8 +225,11 @@ fn defer(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()
     wait.on_ready_in(body, meter)
 }
 
-fn run(copies: &[Copy]) -> Result<()> {
-    copies.iter().try_for_each(|copy| copy.parameter.copy_to(copy.offset, &copy.target))
+fn run(meter: &Meter, copies: &[Copy]) -> Result<()> {
+    copies.iter().try_for_each(|copy| {
+        meter.poll()?;
+        copy.parameter.copy_within(meter, copy.offset, &copy.target)
+    })
 }
 
 #[cold]

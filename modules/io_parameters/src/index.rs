@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use vmfb_memory::{BASE_ALIGNMENT, MemoryAccount, Span};
-use vmfb_vm::{Error, Result, ResultExt, Status};
+use vmfb_vm::{Error, Meter, Result, ResultExt, Status, bulk};
 
 /// The parameters of one file.
 pub struct ParameterIndex {
@@ -49,6 +49,9 @@ pub enum ParameterFormat {
 
 /// Patterns are written in pieces of about this many bytes.
 const PIECE: usize = 4096;
+
+/// So many of them take about as long as a piece of other bulk work.
+const PIECES_BETWEEN_POLLS: usize = bulk::PIECE / PIECE;
 
 impl ParameterFormat {
     /// The format of files with this name, by its end.
@@ -157,10 +160,15 @@ impl Parameter {
 
     /// Copies the bytes from `offset` on into all of `target`.
     pub fn copy_to(&self, offset: u64, target: &Span) -> Result<()> {
+        self.copy_within(&Meter::default(), offset, target)
+    }
+
+    /// As [`Parameter::copy_to`], in pieces between which the deadline and interruption are looked at.
+    pub(crate) fn copy_within(&self, meter: &Meter, offset: u64, target: &Span) -> Result<()> {
         self.check(offset, target.len() as u64)?;
         match &self.0 {
-            Content::Data(span) => Ok(target.copy_from(0, span, offset as usize, target.len())?),
-            Content::Splat { pattern, .. } => pattern.fill(offset, target),
+            Content::Data(span) => bulk::copy(meter, (span, offset as usize), (target, 0), target.len()),
+            Content::Splat { pattern, .. } => pattern.fill(meter, offset, target),
         }
     }
 
@@ -192,12 +200,15 @@ impl Pattern {
     }
 
     /// Fills a span as if the pattern had begun `offset` bytes before it.
-    fn fill(&self, offset: u64, target: &Span) -> Result<()> {
+    fn fill(&self, meter: &Meter, offset: u64, target: &Span) -> Result<()> {
         let pattern = self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes);
         let phase = (offset % u64::from(self.length)) as usize;
         let whole = PIECE / pattern.len() * pattern.len();
         let piece: Vec<u8> = pattern.iter().copied().cycle().skip(phase).take(whole).collect();
-        for start in (0..target.len()).step_by(whole) {
+        for (index, start) in (0..target.len()).step_by(whole).enumerate() {
+            if index % PIECES_BETWEEN_POLLS == PIECES_BETWEEN_POLLS - 1 {
+                meter.poll()?;
+            }
             let length = whole.min(target.len() - start);
             target.write(start, piece.get(..length).unwrap_or(&piece))?;
         }

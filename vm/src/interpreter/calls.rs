@@ -8,7 +8,7 @@ use crate::native::Completion;
 use crate::registers::RegisterValue;
 use crate::registry::NativeArguments;
 use crate::stack::Values;
-use crate::{Buffer, Error, Origin, Result, ResultExt, siphash};
+use crate::{Buffer, Error, Origin, Result, ResultExt, bulk, siphash};
 use vmfb_bytecode::calling_convention::Kind;
 use vmfb_memory::Span;
 
@@ -128,7 +128,7 @@ impl Environment<'_> {
                 let source = self.buffer(op.b)?.span().clone();
                 let (offset, length) = range(&source, u64::get(values, op.c), u64::get(values, op.d))?;
                 let buffer = self.context.allocate(length as u64, checked_alignment(alignment)?)?;
-                buffer.span().copy_from(0, &source, offset, length)?;
+                bulk::copy(&self.context.meter, (&source, offset), (buffer.span(), 0), length)?;
                 self.set_ref(op.a, Buffer::new(buffer.span().clone(), Origin::Guest).into());
             }
             Code::BufferLength => (self.buffer(op.b)?.len() as u64).set(values, op.a),
@@ -138,34 +138,30 @@ impl Environment<'_> {
                 let source = self.buffer(op.a)?.span();
                 let (from, length) = range(source, u64::get(values, op.b), length)?;
                 let (to, _) = range(target, u64::get(values, op.d), length as u64)?;
-                self.charge_bulk(length)?;
-                self.buffer(op.c)?.span().copy_from(to, self.buffer(op.a)?.span(), from, length)?;
+                self.context.meter.charge_bytes(length as u64)?;
+                let (source, target) = (self.buffer(op.a)?.span(), self.buffer(op.c)?.span());
+                bulk::copy(&self.context.meter, (source, from), (target, to), length)?;
             }
             Code::BufferCompare => {
                 let (a, b) = (self.buffer(op.a)?.span(), self.buffer(op.c)?.span());
                 let (a_offset, length) = range(a, u64::get(values, op.b), u64::get(values, op.e))?;
                 let (b_offset, _) = range(b, u64::get(values, op.d), length as u64)?;
-                self.charge_bulk(length)?;
-                let equal = self.buffer(op.a)?.span().equals(a_offset, self.buffer(op.c)?.span(), b_offset, length)?;
+                self.context.meter.charge_bytes(length as u64)?;
+                let (a, b) = (self.buffer(op.a)?.span(), self.buffer(op.c)?.span());
+                let equal = bulk::equals(&self.context.meter, (a, a_offset), (b, b_offset), length)?;
                 equal.set(values, op.imm as u16);
             }
             Code::BufferFill => self.fill(values, op)?,
             Code::BufferHash => {
                 let span = self.buffer(op.b)?.span();
                 let (offset, length) = range(span, u64::get(values, op.c), u64::get(values, op.d))?;
-                self.charge_bulk(length)?;
-                siphash::hash(self.buffer(op.b)?.span(), offset, length)?.set(values, op.a);
+                self.context.meter.charge_bytes(length as u64)?;
+                let hash = siphash::hash(&self.context.meter, self.buffer(op.b)?.span(), offset, length)?;
+                hash.set(values, op.a);
             }
             other => return Err(Error::internal(format!("{other:?} has no execution"))),
         }
         Ok(())
-    }
-
-    /// Takes fuel for an op on many bytes, and brings the next look at the clock nearer.
-    fn charge_bulk(&mut self, bytes: usize) -> Result<()> {
-        const BYTES_PER_POLL: usize = 1 << 16;
-        self.scratch.polls = self.scratch.polls.saturating_sub((bytes / BYTES_PER_POLL).try_into().unwrap_or(u32::MAX));
-        self.context.meter.charge_bytes(bytes as u64)
     }
 
     fn fill(&mut self, values: &mut Values, op: Inst) -> Result<()> {
@@ -177,9 +173,10 @@ impl Environment<'_> {
         let bytes = scale(offset).zip(scale(length)).ok_or_else(|| out_of_range(target, offset, length))?;
         let (offset, length) = range(target, bytes.0, bytes.1)?;
         let value = if size == 8 { u64::get(values, op.d) } else { u64::from(u32::get(values, op.d)) };
-        self.charge_bulk(length)?;
+        self.context.meter.charge_bytes(length as u64)?;
         let pattern = value.to_le_bytes();
-        Ok(self.buffer(op.a)?.span().fill(offset, length, &pattern[..usize::from(op.e)])?)
+        let target = self.buffer(op.a)?.span();
+        bulk::fill(&self.context.meter, (target, offset), length, &pattern[..usize::from(op.e)])
     }
 }
 

@@ -100,7 +100,7 @@ impl Environment<'_> {
             Code::ListResize => {
                 let size = u32::get(values, op.b);
                 self.context.meter.charge_bytes(u64::from(size))?;
-                self.list(op.a)?.resize(size)?;
+                self.list(op.a)?.resize_within(&self.context.meter, size)?;
             }
             _ => return self.buffer_op(values, op),
         }

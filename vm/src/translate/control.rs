@@ -131,7 +131,9 @@ impl Lowering<'_> {
 
     fn call_import(&mut self, ordinal: u32, segments: SegmentList<'_>, arguments: RegisterList<'_>, results: RegisterList<'_>) {
         let Some(convention) = self.module.imports().get(ordinal as usize) else { return };
-        let segments: Vec<u16> = segments.iter().filter(|count| *count != SegmentList::PLAIN).collect();
+        // Those of plain arguments say nothing.
+        let items = convention.arguments.iter().enumerate().filter(|(_, item)| matches!(item, Item::Span(_)));
+        let segments: Vec<u16> = items.map(|(index, _)| segments.get(index).unwrap_or(0)).collect();
         self.graph.calls.push(CallSite {
             callee: ordinal,
             arguments: flat_kinds(convention, &segments).into_iter().zip(arguments.iter()).collect(),

@@ -438,3 +438,33 @@ fn arguments_from_the_host_convert_to_the_declared_width() {
     }
     assert_eq!(status(running.call("nothing", &[])), Status::NotFound);
 }
+
+/// As the official assembler writes it: the descriptor counts the registers that instructions name, and those of unused arguments
+/// are not among them. The caller's registers must stay as they are.
+#[test]
+fn unused_arguments_need_no_registers_of_the_descriptor() {
+    for version in VERSIONS {
+        let mut program = Program::new(version);
+        let nothing = FunctionRef::internal(program.function("0iIrir_v", |f| {
+            f.builder.value_registers(0).ref_registers(0);
+            f.start_block();
+            f.ret([]);
+        }));
+        let second = FunctionRef::internal(program.function("0iiir_i", |f| {
+            f.builder.value_registers(2).ref_registers(0);
+            f.start_block();
+            f.ret([v(1)]);
+        }));
+        program.export("run", "0iIr_iIr", |f| {
+            f.start_block();
+            f.call(nothing, [v(0), v(2), r(0), v(0), r(0)], []);
+            f.call(second, [v(0), v(0), v(2), r(0)], [v(5)]);
+            f.ret([v(5), v(2), r(0)]);
+        });
+        let buffer = Buffer::constant(vec![1]);
+        let arguments = [7.into(), 0x1122_3344_5566_7788_i64.into(), buffer.clone().into()];
+        let results = program.start().call("run", &arguments).unwrap();
+        assert_eq!((&results[0], &results[1]), (&7.into(), &0x1122_3344_5566_7788_i64.into()), "{version}");
+        assert!(results[2].as_ref().unwrap().same(&buffer.into()));
+    }
+}

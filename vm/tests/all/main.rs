@@ -30,4 +30,5 @@ mod opcodes;
 mod property;
 mod raw;
 mod references;
+mod rewrites;
 mod support;
