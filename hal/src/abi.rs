@@ -4,6 +4,8 @@
 //! What is not here: loading of code.
 
 mod address_space;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod cpuid;
 mod float_control;
 mod grid;
 pub mod layout;
