@@ -12,6 +12,7 @@ pub mod layout;
 mod library;
 mod native;
 mod pacer;
+mod stack;
 mod state;
 #[cfg(test)]
 mod test_library;

@@ -27,7 +27,9 @@ fn what_is_cut_off_or_odd_is_read_without_harm() {
     for end in 0..MESSAGE.len() {
         read_targets(&MESSAGE.as_bytes()[..end]);
     }
-    for text in ["#hal.executable.target<", "#hal.executable.target<\"a\", \"b\", {x = )))", "#hal.executable.target<\"a\", \"b\", {=, , }>"] {
+    for text in
+        ["#hal.executable.target<", "#hal.executable.target<\"a\", \"b\", {x = )))", "#hal.executable.target<\"a\", \"b\", {=, , }>"]
+    {
         assert!(read_targets(text.as_bytes()).len() <= 1, "{text}");
     }
     let many = "#hal.executable.target<\"a\", \"b\">".repeat(1000);

@@ -4,6 +4,7 @@ use super::float_control::FloatControl;
 use super::library::{MAX_BINDINGS, MAX_CONSTANTS};
 use super::native::CallingConvention;
 use super::pacer::Pacer;
+use super::stack::with_room;
 use super::state::{DispatchState, Environment, WorkgroupState};
 use crate::Binding;
 use std::ffi::c_void;
@@ -94,6 +95,8 @@ pub(super) struct Kernel<'a> {
     pub(super) function: usize,
     pub(super) environment: &'a Environment,
     pub(super) state: &'a DispatchState,
+    /// Bytes of stack that it needs.
+    pub(super) stack_size: usize,
 }
 
 /// Workgroups that one thread runs one after the other, x innermost. A dispatch over several threads cuts its grid into such
@@ -130,6 +133,16 @@ pub(super) unsafe fn run<C: CallingConvention>(
     local_memory: Option<&Span>,
     meter: &Meter,
 ) -> Result<(), Stop> {
+    // SAFETY: by the contract of this function.
+    with_room(kernel.stack_size, || unsafe { walk::<C>(kernel, block, local_memory, meter) }).map_err(Stop::Meter)?
+}
+
+/// Runs a block on the stack that there is.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+unsafe fn walk<C: CallingConvention>(kernel: &Kernel<'_>, block: Block, local_memory: Option<&Span>, meter: &Meter) -> Result<(), Stop> {
     let [mut x, mut y, mut z] = block.start;
     let mut left = block.workgroups;
     let mut pacer = Pacer::new();
