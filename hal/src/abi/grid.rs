@@ -134,15 +134,24 @@ pub(super) unsafe fn run<C: CallingConvention>(
     meter: &Meter,
 ) -> Result<(), Stop> {
     // SAFETY: by the contract of this function.
-    with_room(kernel.stack_size, || unsafe { walk::<C>(kernel, block, local_memory, meter) }).map_err(Stop::Meter)?
+    match with_room(kernel.stack_size, || unsafe { walk::<C>(kernel, &block, local_memory, meter) }) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(stop)) => Err(*stop),
+        Err(error) => Err(Stop::Meter(error)),
+    }
 }
 
-/// Runs a block on the stack that there is.
+/// Runs a block on the stack that there is. The outcome is one word, as it goes from stack to stack.
 ///
 /// # Safety
 /// As for [`run`].
 #[inline]
-unsafe fn walk<C: CallingConvention>(kernel: &Kernel<'_>, block: Block, local_memory: Option<&Span>, meter: &Meter) -> Result<(), Stop> {
+unsafe fn walk<C: CallingConvention>(
+    kernel: &Kernel<'_>,
+    block: &Block,
+    local_memory: Option<&Span>,
+    meter: &Meter,
+) -> Result<(), Box<Stop>> {
     let [mut x, mut y, mut z] = block.start;
     let mut left = block.workgroups;
     let mut pacer = Pacer::new();
@@ -163,7 +172,7 @@ unsafe fn walk<C: CallingConvention>(kernel: &Kernel<'_>, block: Block, local_me
         let code = unsafe { C::workgroup(kernel.function, kernel.environment, kernel.state, &raw const workgroup) };
         float_control.restore();
         if code != 0 {
-            return Err(Stop::Failed { workgroup: [x, y, z], code });
+            return Err(Box::new(Stop::Failed { workgroup: [x, y, z], code }));
         }
         left -= 1;
         x += 1;
@@ -178,7 +187,7 @@ unsafe fn walk<C: CallingConvention>(kernel: &Kernel<'_>, block: Block, local_me
         if z == count_z || left == 0 {
             return Ok(());
         }
-        pacer.between_workgroups(meter).map_err(Stop::Meter)?;
+        pacer.between_workgroups(meter).map_err(|error| Box::new(Stop::Meter(error)))?;
     }
 }
 

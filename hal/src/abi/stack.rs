@@ -10,14 +10,14 @@ mod switch;
 /// Runs `work` with at least `size` bytes of stack.
 #[cfg(all(unix, not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 #[inline]
-pub(super) fn with_room<R>(size: usize, work: impl FnOnce() -> R) -> Result<R> {
+pub(super) fn with_room<R>(size: usize, mut work: impl FnMut() -> R) -> Result<R> {
     if switch::remaining() >= size { Ok(work()) } else { switch::on_own_stack(size, work) }
 }
 
 /// Runs `work` on the stack that there is: this system has no other.
 #[cfg(not(all(unix, not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
 #[inline]
-pub(super) fn with_room<R>(_size: usize, work: impl FnOnce() -> R) -> Result<R> {
+pub(super) fn with_room<R>(_size: usize, mut work: impl FnMut() -> R) -> Result<R> {
     Ok(work())
 }
 

@@ -8,51 +8,124 @@ use std::ptr;
 use vmfb_vm::{Error, Result};
 
 thread_local! {
-    /// Lowest and highest address of the thread's stack; equal where not known.
-    static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    /// The thread's stack.
+    static BOUNDS: Cell<Bounds> = const { Cell::new(Bounds { low: 0, high: 0, found: false }) };
     /// The stack that the thread keeps.
-    static KEPT: Cell<Option<Stack>> = const { Cell::new(None) };
+    static OWN: Own = const { Own { top: Cell::new(ptr::null_mut()), size: Cell::new(0), busy: Cell::new(false) } };
+    /// Its owner.
+    static KEPT: Kept = const { Kept(Cell::new(None)) };
 }
 
 /// Above the first frame: what looks for a frame behind it finds zeros.
 const TOP_SLACK: usize = 4096;
 
+/// Lowest and highest address of a stack; both 0 where not known.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: usize,
+    high: usize,
+    found: bool,
+}
+
+impl Bounds {
+    fn left_below(self, address: usize) -> usize {
+        if address < self.high { address.saturating_sub(self.low) } else { 0 }
+    }
+}
+
+/// The stack that a thread keeps; of no bytes where there is none.
+struct Own {
+    top: Cell<*mut u8>,
+    size: Cell<usize>,
+    /// Whether a call is on it, or on one that is new.
+    busy: Cell<bool>,
+}
+
+/// Ends with the thread; what runs later on the thread finds no stack.
+struct Kept(Cell<Option<Stack>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        OWN.with(|own| own.size.set(0));
+    }
+}
+
 /// Bytes that are left of the thread's stack; 0 on a stack that is not the thread's.
 #[inline]
 pub(super) fn remaining() -> usize {
-    let (low, high) = BOUNDS.get().unwrap_or_else(find_bounds);
+    let bounds = BOUNDS.get();
+    let here = address();
+    if here < bounds.high { bounds.left_below(here) } else { remaining_elsewhere(bounds) }
+}
+
+/// The same, where the bounds are not known yet or the stack is another.
+#[cold]
+fn remaining_elsewhere(bounds: Bounds) -> usize {
+    if bounds.found { 0 } else { find_bounds().left_below(address()) }
+}
+
+/// About where the stack ends.
+#[inline]
+fn address() -> usize {
     let here = 0u8;
-    let here = (&raw const here).addr();
-    if here < high { here.saturating_sub(low) } else { 0 }
+    (&raw const here).addr()
 }
 
 /// Runs `work` on a stack with room for `size` bytes.
 #[inline]
-pub(super) fn on_own_stack<R, F: FnOnce() -> R>(size: usize, work: F) -> Result<R> {
-    let stack = match KEPT.take() {
-        Some(stack) if stack.size >= size => stack,
-        _ => Stack::new(size)?,
-    };
-    let mut job = Job { work: Some(work), result: None };
-    // SAFETY: the stack belongs to this call until it is given back, and has room above its guard. `enter` is given the job
-    // that it is made for, which is not used elsewhere until it returns.
-    unsafe { call_on(stack.top(), enter::<R, F>, (&raw mut job).cast()) };
-    // Stacks of calls inside were kept meanwhile, and go.
-    KEPT.set(Some(stack));
+pub(super) fn on_own_stack<R, F: FnMut() -> R>(size: usize, work: F) -> Result<R> {
+    OWN.with(|own| {
+        if own.busy.get() || own.size.get() < size {
+            return on_new_stack(own, size, work);
+        }
+        own.busy.set(true);
+        // SAFETY: the thread owns the stack until it ends, and while it is busy no other call is made on it.
+        let result = unsafe { run_at(own.top.get(), work) };
+        own.busy.set(false);
+        result
+    })
+}
+
+/// The same, on a stack that is new. The thread keeps it, unless a call is on the one that it has.
+#[cold]
+fn on_new_stack<R, F: FnMut() -> R>(own: &Own, size: usize, work: F) -> Result<R> {
+    let stack = Stack::new(size)?;
+    let top = stack.top();
+    let busy = own.busy.replace(true);
+    // SAFETY: the stack is new, and no other call is on it while this function owns it.
+    let result = unsafe { run_at(top, work) };
+    own.busy.set(busy);
+    if !busy && KEPT.try_with(|kept| kept.0.set(Some(stack))).is_ok() {
+        own.top.set(top);
+        own.size.set(size);
+    }
+    result
+}
+
+/// Runs `work` on a stack.
+///
+/// # Safety
+/// `top` is the aligned top of a stack that is not in use and stays until this returns.
+#[inline]
+unsafe fn run_at<R, F: FnMut() -> R>(top: *mut u8, work: F) -> Result<R> {
+    let mut job = Job { work, result: None };
+    // SAFETY: by the contract of this function. `enter` is given the job that it is made for, which is not used elsewhere until
+    // it returns.
+    unsafe { call_on(top, enter::<R, F>, (&raw mut job).cast()) };
     job.result.ok_or_else(|| Error::internal("work on a stack of its own left no result"))
 }
 
 /// What is to be done on another stack.
 struct Job<R, F> {
-    work: Option<F>,
+    work: F,
     result: Option<R>,
 }
 
 /// Does a job. A panic cannot leave this function: it ends the process.
-extern "C" fn enter<R, F: FnOnce() -> R>(job: *mut c_void) {
-    // SAFETY: `on_own_stack` gives a job of this type, which it does not touch meanwhile.
+extern "C" fn enter<R, F: FnMut() -> R>(job: *mut c_void) {
+    // SAFETY: `run_at` gives a job of this type, which it does not touch meanwhile.
     let job = unsafe { &mut *job.cast::<Job<R, F>>() };
-    job.result = job.work.take().map(|work| work());
+    job.result = Some((job.work)());
 }
 
 /// Memory for a stack, with a guard of the same size below it.
@@ -60,8 +133,6 @@ extern "C" fn enter<R, F: FnOnce() -> R>(job: *mut c_void) {
 pub(super) struct Stack {
     base: *mut u8,
     length: usize,
-    /// Bytes that kernels have.
-    size: usize,
 }
 
 impl Stack {
@@ -78,7 +149,7 @@ impl Stack {
         let length = usable.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new private mapping at an address that the system chooses touches no memory of anybody.
         let base = unsafe { mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), MapFlags::PRIVATE)? };
-        let stack = Self { base: base.cast(), length, size };
+        let stack = Self { base: base.cast(), length };
         // SAFETY: the upper half of the mapping, which nobody uses yet.
         unsafe { mprotect(base.wrapping_byte_add(length - usable), usable, MprotectFlags::READ | MprotectFlags::WRITE)? };
         #[cfg(target_os = "linux")]
@@ -103,7 +174,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and no call is on it: calls own their stack.
+        // SAFETY: the mapping is this value's, and no call is on it: each is made by a function that keeps it.
         let _ = unsafe { munmap(self.base.cast(), self.length) };
     }
 }
@@ -176,9 +247,10 @@ unsafe fn call_on(top: *mut u8, function: extern "C" fn(*mut c_void), job: *mut 
 }
 
 #[cold]
-fn find_bounds() -> (usize, usize) {
-    let bounds = thread_bounds().unwrap_or((0, 0));
-    BOUNDS.set(Some(bounds));
+fn find_bounds() -> Bounds {
+    let (low, high) = thread_bounds().unwrap_or((0, 0));
+    let bounds = Bounds { low, high, found: true };
+    BOUNDS.set(bounds);
     bounds
 }
 
