@@ -45,8 +45,9 @@ pub use vmfb_hal::{BufferView, ElementType, Encoding, HalBuffer};
 pub use vmfb_memory as memory;
 pub use vmfb_vm::{
     Buffer, Caller, Config, ElementKind, Engine, Error, ExportInfo, FrameTrace, FromValues, FuelMetering, Func, Handle, HostType, Instance,
-    InterruptHandle, Interruption, IntoValues, Invocation, Linker, List, Meter, Module, ModuleBytes, NativeCode, NativeFunction,
-    NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TypedFunc, Value,
+    InterruptHandle, Interruption, IntoValues, Invocation, KERNEL_STACK_SIZE, Linker, List, Meter, Module, ModuleBytes, NativeCode,
+    NativeFunction, NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TypedFunc, UnsupportedCpu,
+    Value,
 };
 pub use wiring::{linker, linker_with, loaders};
 

@@ -26,6 +26,18 @@ impl BytecodeVersion {
         self.0 >> 16
     }
 
+    /// The compilers that write this version, for messages.
+    pub const fn compilers(self) -> &'static str {
+        match self.major() {
+            13 => "a compiler up to 2023-02-28",
+            14 => "a development compiler of 2023-03-03 to 03-06",
+            15 => "a compiler of 2023-03-06 to 3.9.0",
+            16 => "the compiler 3.10.0",
+            17 => "a compiler from 3.11.0 on",
+            _ => "an unknown compiler",
+        }
+    }
+
     /// The minor number; 0 in every known file.
     pub const fn minor(self) -> u32 {
         self.0 & 0xFFFF

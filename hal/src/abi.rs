@@ -4,12 +4,15 @@
 //! What is not here: loading of code.
 
 mod address_space;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod cpuid;
 mod float_control;
 mod grid;
 pub mod layout;
 mod library;
 mod native;
 mod pacer;
+mod stack;
 mod state;
 #[cfg(test)]
 mod test_library;

@@ -117,15 +117,14 @@ pub fn load_executable(loaders: &[Arc<dyn ExecutableLoader>], parameters: &Execu
                 reasons.push(format!("{}: {error}", loader.name()));
             }
             Err(error) => {
-                return Err(error.context(format!("loading a {} executable with the {} loader", parameters.format, loader.name())));
+                return Err(error.context(format!("loading the executable ({}) with the {} loader", parameters.format, loader.name())));
             }
         }
     }
-    let known: Vec<String> = loaders.iter().flat_map(|loader| loader.formats()).collect();
-    let mut message = format!("no loader takes the executable format {:?}; this runtime takes {}", parameters.format, known.join(", "));
-    for reason in reasons {
-        message.push_str("; ");
-        message.push_str(&reason);
+    if !reasons.is_empty() {
+        return Err(Error::not_found(format!("no loader took the executable ({}): {}", parameters.format, reasons.join("; "))));
     }
-    Err(Error::not_found(message))
+    let known: Vec<String> = loaders.iter().flat_map(|loader| loader.formats()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Err(Error::not_found(format!("no loader takes the executable format {:?}; this runtime takes {known}", parameters.format)))
 }

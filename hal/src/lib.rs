@@ -18,6 +18,7 @@ mod number;
 mod pace;
 mod pieces;
 pub mod processor;
+pub mod target;
 mod text;
 mod trace;
 mod view;

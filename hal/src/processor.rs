@@ -3,7 +3,11 @@
 //! A bit that is zero means absent or unknown, which is always safe; a bit that is set is true for this process. Features that
 //! need more than the processor (AMX tiles need a permission from the system) count as absent.
 
+mod feature;
+
 use std::sync::OnceLock;
+
+pub use feature::has;
 
 /// Number of data words.
 pub const WORDS: usize = 8;
@@ -55,6 +59,21 @@ pub const fn architecture() -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// The common name of the architecture at the end of an executable format.
+pub fn architecture_of(format: &str) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 8] = [
+        ("x86_64", "x86_64"),
+        ("arm_64", "aarch64"),
+        ("riscv_64", "riscv64"),
+        ("x86_32", "x86"),
+        ("arm_32", "arm"),
+        ("riscv_32", "riscv32"),
+        ("wasm_32", "wasm32"),
+        ("wasm_64", "wasm64"),
+    ];
+    NAMES.iter().find(|(end, _)| format.ends_with(end)).map(|(_, name)| *name)
 }
 
 /// Defines the table of names and the function that detects them, each feature stated once: `bit name => how to detect`.
@@ -149,8 +168,21 @@ fn detect() -> u64 {
 mod riscv {
     #[cfg(target_arch = "riscv64")]
     pub(super) fn has(extension: &str) -> bool {
+        all_processors_have(info(), extension)
+    }
+
+    #[cfg(target_arch = "riscv64")]
+    pub(super) fn info() -> &'static str {
         static INFO: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-        all_processors_have(INFO.get_or_init(|| std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()), extension)
+        INFO.get_or_init(|| std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+    }
+
+    /// As [`all_processors_have`]; `None` where a name that is not listed may be one that the system does not know. Systems
+    /// list the single letters since ever.
+    pub(super) fn known(info: &str, extension: &str) -> Option<bool> {
+        let listed = all_processors_have(info, extension);
+        let letter = extension.len() == 1 && "mafdcv".contains(extension) && all_processors_have(info, "i");
+        (listed || letter).then_some(listed)
     }
 
     /// Whether every `isa` line of `/proc/cpuinfo` names the extension, and there is one.
@@ -207,5 +239,7 @@ mod tests {
         assert!(!riscv::all_processors_have(one, "zvfhmin"));
         assert!(!riscv::all_processors_have(&format!("{one}{two}"), "v"));
         assert!(!riscv::all_processors_have("flags : v zvfh\n", "v"));
+        assert_eq!([riscv::known(one, "v"), riscv::known(two, "v")], [Some(true), Some(false)]);
+        assert_eq!([riscv::known(one, "zvfh"), riscv::known(one, "zba"), riscv::known("", "v")], [Some(true), None, None]);
     }
 }

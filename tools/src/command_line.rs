@@ -60,6 +60,14 @@ pub struct LimitArguments {
     #[arg(long = "deny-native", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
     pub deny_native: bool,
 
+    /// Bytes of stack for machine code, for example 8MiB [default: 4MiB]
+    #[arg(long = "stack-size", value_name = "BYTES", value_parser = stack_size)]
+    pub stack_size: Option<usize>,
+
+    /// Run modules that were compiled with processor features which this machine lacks
+    #[arg(long = "allow-unsupported-cpu", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    pub allow_unsupported_cpu: bool,
+
     /// Threads that work on one dispatch [default: as many as the machine runs at once]
     #[arg(long, value_name = "N", alias = "task_topology_group_count")]
     pub threads: Option<usize>,
@@ -191,6 +199,10 @@ fn byte_count(text: &str) -> std::result::Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| "wanted a number of bytes, for example 512MiB".to_owned())?;
     number.checked_mul(scale).ok_or_else(|| "this is more than 64 bits can count".to_owned())
+}
+
+fn stack_size(text: &str) -> std::result::Result<usize, String> {
+    usize::try_from(byte_count(text)?).map_err(|_| "this is more than the address space".to_owned())
 }
 
 #[cfg(test)]

@@ -18,5 +18,6 @@ pub mod parameters;
 pub mod report;
 pub mod run;
 pub mod session;
+mod start_help;
 pub mod trace;
 pub mod values;

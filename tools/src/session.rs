@@ -3,10 +3,13 @@
 use crate::command_line::{LimitArguments, ModuleArguments, ModuleMode};
 use crate::declaration::{Declaration, Slot, input_slots, input_slots_before_fences, output_slots};
 use crate::failure::{Failure, Result, io_status, printable};
-use crate::interrupt;
+use crate::{interrupt, start_help};
 use std::io::Read;
 use std::time::Instant;
-use vmfb::{Config, Engine, FuelMetering, Func, Instance, Interruption, Linker, Module, NativeCode, Store, StoreCore, Value};
+use vmfb::{
+    Config, Engine, FuelMetering, Func, Instance, Interruption, KERNEL_STACK_SIZE, Linker, Module, NativeCode, Store, StoreCore,
+    UnsupportedCpu, Value,
+};
 use vmfb_hal::coarse_fences;
 use vmfb_vm::{ExportInfo, Status};
 
@@ -63,6 +66,8 @@ pub fn engine(limits: &LimitArguments, interruption: Interruption) -> Engine {
         .interruption(if limits.timeout.is_some() { Interruption::On } else { interruption })
         .native_code(if limits.deny_native { NativeCode::Deny } else { NativeCode::Allow })
         .memory_limit(memory)
+        .kernel_stack_size(limits.stack_size.unwrap_or(KERNEL_STACK_SIZE))
+        .unsupported_cpu(if limits.allow_unsupported_cpu { UnsupportedCpu::Allow } else { UnsupportedCpu::Refuse })
         .worker_threads(threads);
     Engine::new(config)
 }
@@ -80,7 +85,10 @@ impl Session {
         }
         let mut instances = Vec::new();
         for (path, module) in modules {
-            let instance = linker.instantiate(&mut store, &module).map_err(|error| with_start_help(error.into(), &module, &path))?;
+            let instance = linker.instantiate(&mut store, &module).map_err(|error| {
+                let help = start_help::of(&error, &module, linker.missing_modules(&store, &module), &path);
+                Failure::from(error).context(format!("starting {path}")).maybe_help(help)
+            })?;
             instances.push((module, instance));
         }
         Ok(Self { store, instances })
@@ -202,37 +210,6 @@ fn with_load_help(failure: Failure, path: &str) -> Failure {
         Some(Status::InvalidArgument) => failure.help("wanted is a whole .vmfb file that iree-compile wrote, of a release since 2023-02"),
         _ => failure,
     }
-}
-
-/// A module whose executables are all for other machines ends its initialiser with UNAVAILABLE and does not say what they are.
-fn with_start_help(failure: Failure, module: &Module, path: &str) -> Failure {
-    let failure = failure.context(format!("starting {path}"));
-    match failure.status() {
-        Some(Status::Unavailable) => {}
-        Some(Status::NotFound) => {
-            return failure.help(format!("name the module that has it in front of this one: vm-run other.vmfb {path}"));
-        }
-        _ => return failure,
-    }
-    let taken: Vec<String> = vmfb::loaders().iter().flat_map(|loader| loader.formats()).collect();
-    let offered = formats(module);
-    let offered = if offered.is_empty() { "executables of an unknown format".to_owned() } else { offered.join(", ") };
-    failure.help(format!(
-        "the module holds {offered}; this machine runs {}\ncompile for it, or for every machine with --iree-hal-target-backends=vmvx",
-        taken.join(", ")
-    ))
-}
-
-/// Constants that name an executable format.
-fn formats(module: &Module) -> Vec<String> {
-    let named = |buffer: &vmfb::Buffer| {
-        let text = (buffer.len() < 64).then(|| buffer.text("a constant").ok()).flatten()?;
-        let known = ["embedded-elf-", "system-", "vmvx-", "static", "cuda-", "vulkan-", "rocm-", "hip-", "metal-", "webgpu-", "amdgpu-"];
-        known.iter().any(|prefix| text.starts_with(prefix)).then_some(text)
-    };
-    let mut formats: Vec<String> = module.constants().iter().filter_map(named).collect();
-    formats.dedup();
-    formats
 }
 
 /// Bytes of memory that this process can have: the machine's, or its control group's.

@@ -15,6 +15,19 @@ pub enum NativeCode {
     Deny,
 }
 
+/// What becomes of a module that states processor features which this machine lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsupportedCpu {
+    /// It is refused when it is linked: the first instruction that is not there would end the process.
+    #[default]
+    Refuse,
+    /// It is linked.
+    Allow,
+}
+
+/// Bytes of stack that machine code has unless a configuration says otherwise.
+pub const KERNEL_STACK_SIZE: usize = 4 << 20;
+
 /// Whether computations can be ended from outside. Chosen when an engine is made and compiled into the translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interruption {
@@ -52,6 +65,8 @@ pub struct Config {
     pub(crate) memory_limit: u64,
     pub(crate) worker_threads: usize,
     pub(crate) dispatch: Dispatch,
+    pub(crate) kernel_stack_size: usize,
+    pub(crate) unsupported_cpu: UnsupportedCpu,
 }
 
 impl Default for Config {
@@ -64,6 +79,8 @@ impl Default for Config {
             memory_limit: u64::MAX,
             worker_threads: 1,
             dispatch: Dispatch::Automatic,
+            kernel_stack_size: KERNEL_STACK_SIZE,
+            unsupported_cpu: UnsupportedCpu::Refuse,
         }
     }
 }
@@ -116,6 +133,24 @@ impl Config {
         self
     }
 
+    /// Bytes of stack that machine code in executables finds when it is entered; [`KERNEL_STACK_SIZE`] by default. A dispatch
+    /// on a thread with less left runs on a stack of its own, which the thread keeps for the next one; memory is taken only for
+    /// what is used. Modules that state a larger need are refused.
+    ///
+    /// Raise it for modules that were compiled with a large `--iree-llvmcpu-stack-allocation-limit`.
+    #[must_use]
+    pub fn kernel_stack_size(mut self, bytes: usize) -> Self {
+        self.kernel_stack_size = bytes;
+        self
+    }
+
+    /// Whether modules that state processor features which this machine lacks are refused.
+    #[must_use]
+    pub fn unsupported_cpu(mut self, unsupported_cpu: UnsupportedCpu) -> Self {
+        self.unsupported_cpu = unsupported_cpu;
+        self
+    }
+
     /// Threads that work on one dispatch, the calling one included; 1 creates none.
     #[must_use]
     pub fn worker_threads(mut self, threads: usize) -> Self {
@@ -152,6 +187,16 @@ impl Engine {
     /// Threads that work on one dispatch, the calling one included.
     pub fn worker_threads(&self) -> usize {
         self.0.config.worker_threads
+    }
+
+    /// Bytes of stack that machine code in executables finds when it is entered.
+    pub fn kernel_stack_size(&self) -> usize {
+        self.0.config.kernel_stack_size
+    }
+
+    /// Whether modules that state processor features which this machine lacks are refused.
+    pub fn unsupported_cpu(&self) -> UnsupportedCpu {
+        self.0.config.unsupported_cpu
     }
 
     /// Whether ops jump to each other, as with [`Dispatch::Automatic`] where the build allows it, and do not run in one loop.

@@ -4,7 +4,7 @@ use crate::host::{HostFunction, IntoHostFunction};
 use crate::interpreter::{ImportSlot, InstanceState};
 use crate::native::NativeModule;
 use crate::registry::{Adapter, ErasedNative};
-use crate::{Error, Instance, Module, Result, ResultExt, Status, StoreCore};
+use crate::{Error, Instance, Module, Result, ResultExt, StoreCore};
 use std::sync::Arc;
 use vmfb_bytecode::calling_convention::{CallingConvention, Item, Kind};
 use vmfb_bytecode::definition::{Import, Necessity};
@@ -64,6 +64,7 @@ impl Linker {
         let state = {
             let _entered = tracing::debug_span!("link", module = module.name()).entered();
             self.check_dependencies(store, module)?;
+            self.check_importer(module).context(|| format!("linking module {:?}", module.name()))?;
             self.new_state(store, module).inspect_err(|_| store.natives.truncate(natives))?
         };
         let instance = store.add_instance(module, state);
@@ -84,9 +85,11 @@ impl Linker {
             match self.version_of(store, &dependency.name) {
                 Some(found) if found < wanted && dependency.necessity == Necessity::Required => {
                     return Err(Error::not_found(format!(
-                        "module {:?} needs version {wanted} of module {:?}, version {found} is there",
+                        "module {:?} needs version {wanted} of module {:?}, version {found} is there: it was made for a newer \
+                         runtime; {}",
                         module.name(),
-                        dependency.name
+                        dependency.name,
+                        made_by(module)
                     )));
                 }
                 Some(_) => {}
@@ -95,6 +98,24 @@ impl Linker {
             }
         }
         Ok(())
+    }
+
+    /// Asks the native modules whose functions a module imports.
+    fn check_importer(&self, module: &Module) -> Result<()> {
+        let imports = |name: &str| module.definition().imports.iter().any(|import| module_of(import) == Some(name));
+        self.natives.iter().filter(|native| imports(native.name())).try_for_each(|native| native.check_importer(module))
+    }
+
+    /// Modules that a module needs, by itself or for a function that it must have, and that are neither here nor in the store.
+    pub fn missing_modules<'m>(&self, store: &StoreCore, module: &'m Module) -> Vec<&'m str> {
+        let definition = module.definition();
+        let needed = definition.dependencies.iter().filter(|dependency| dependency.necessity == Necessity::Required);
+        let imports = definition.imports.iter().filter(|import| import.necessity == Necessity::Required);
+        let names = needed.map(|dependency| dependency.name.as_str()).chain(imports.filter_map(module_of));
+        let mut missing: Vec<&str> = names.filter(|name| self.version_of(store, name).is_none()).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 
     fn version_of(&self, store: &StoreCore, name: &str) -> Option<u32> {
@@ -116,7 +137,7 @@ impl Linker {
         let definition = module.definition();
         let mut imports = Vec::with_capacity(definition.imports.len());
         for (import, convention) in definition.imports.iter().zip(module.verified().imports()) {
-            let slot = self.resolve(store, import, convention).context(|| format!("linking module {:?}", module.name()))?;
+            let slot = self.resolve(store, module, import, convention).context(|| format!("linking module {:?}", module.name()))?;
             imports.push(slot);
         }
         let (bytes, refs) = (definition.global_bytes as usize, definition.global_refs as usize);
@@ -125,7 +146,7 @@ impl Linker {
     }
 
     /// Finds what an import names: the last instance of the store with that module name, else the last native module.
-    fn resolve(&self, store: &mut StoreCore, import: &Import, convention: &CallingConvention) -> Result<ImportSlot> {
+    fn resolve(&self, store: &mut StoreCore, importer: &Module, import: &Import, convention: &CallingConvention) -> Result<ImportSlot> {
         let Some(signature) = &import.signature else {
             return Err(Error::invalid(format!("the import {} has no signature", import.full_name)));
         };
@@ -145,17 +166,36 @@ impl Linker {
         }
         if !mismatch.is_empty() {
             return Err(Error::internal(format!(
-                "the import {} is called as {}, this runtime has it as {}",
+                "the import {} is called as {}, this runtime has it as {}; {}",
                 import.full_name,
                 signature.calling_convention,
-                mismatch.join(" and ")
+                mismatch.join(" and "),
+                made_by(importer)
             )));
         }
         if import.necessity == Necessity::Optional {
             return Ok(ImportSlot::Unresolved);
         }
-        Err(Error::new(Status::NotFound, format!("the required import {} is not there", import.full_name)))
+        Err(match self.version_of(store, module) {
+            None => Error::not_found(format!("the required import {} is not there: no module {module:?} is known", import.full_name)),
+            Some(_) => Error::not_found(format!(
+                "the required import {} is not there: the module {module:?} that is known has no such function; {}",
+                import.full_name,
+                made_by(importer)
+            )),
+        })
     }
+}
+
+/// Name of the module that an import names.
+fn module_of(import: &Import) -> Option<&str> {
+    import.full_name.split_once('.').map(|(module, _)| module)
+}
+
+/// Which compilers write modules like this one, for messages.
+fn made_by(module: &Module) -> String {
+    let version = module.definition().bytecode_version;
+    format!("module {:?} is of {} (bytecode {version})", module.name(), version.compilers())
 }
 
 fn find_export(

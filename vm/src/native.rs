@@ -3,7 +3,7 @@
 //! A module exports one name several times, once per historical calling-convention string; the importer's string chooses.
 
 use crate::cycles::Registry;
-use crate::{Buffer, ElementKind, Engine, Error, Handle, List, Meter, Ref, RefObject, Result};
+use crate::{Buffer, ElementKind, Engine, Error, Handle, List, Meter, Module, Ref, RefObject, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::borrow::Cow;
@@ -25,6 +25,11 @@ pub trait NativeModule: Send + Sync + 'static {
 
     /// The functions; called once when the module is added to a linker.
     fn functions(&self) -> Vec<NativeFunction<Self::State>>;
+
+    /// Called when a module is linked that imports functions of this one, before its initialiser runs. An error refuses it.
+    fn check_importer(&self, _importer: &Module) -> Result<()> {
+        Ok(())
+    }
 
     /// State for a new store.
     fn new_state(&self, engine: &Engine) -> Result<Self::State>;

@@ -2,7 +2,7 @@
 
 use crate::abi::{ArgumentLayout, Layout};
 use crate::native::{Arguments, Body, Call, Completion, Context, NativeFunction, NativeModule, RawCall, Results, Signal};
-use crate::{Engine, Error, Ref, Result};
+use crate::{Engine, Error, Module, Ref, Result};
 use std::any::Any;
 use vmfb_bytecode::calling_convention::CallingConvention;
 
@@ -15,6 +15,7 @@ pub(crate) trait ErasedNative: Send + Sync {
     fn version(&self) -> u32;
     /// Index of the function with this name and convention; `Err` with all conventions under this name if none fits.
     fn find(&self, name: &str, convention: &str) -> Result<usize, Vec<String>>;
+    fn check_importer(&self, importer: &Module) -> Result<()>;
     fn new_state(&self, engine: &Engine) -> Result<NativeState>;
     fn fork_state(&self, state: &NativeState) -> Result<NativeState>;
     fn notify(&self, state: &mut NativeState, signal: Signal) -> Result<()>;
@@ -69,6 +70,10 @@ impl<M: NativeModule> ErasedNative for Adapter<M> {
             Some((index, _)) => Ok(index),
             None => Err(named().map(|(_, (function, _))| function.convention.to_string()).collect()),
         }
+    }
+
+    fn check_importer(&self, importer: &Module) -> Result<()> {
+        self.module.check_importer(importer)
     }
 
     fn new_state(&self, engine: &Engine) -> Result<NativeState> {

@@ -4,6 +4,7 @@ use super::float_control::FloatControl;
 use super::library::{MAX_BINDINGS, MAX_CONSTANTS};
 use super::native::CallingConvention;
 use super::pacer::Pacer;
+use super::stack::with_room;
 use super::state::{DispatchState, Environment, WorkgroupState};
 use crate::Binding;
 use std::ffi::c_void;
@@ -94,6 +95,8 @@ pub(super) struct Kernel<'a> {
     pub(super) function: usize,
     pub(super) environment: &'a Environment,
     pub(super) state: &'a DispatchState,
+    /// Bytes of stack that it needs.
+    pub(super) stack_size: usize,
 }
 
 /// Workgroups that one thread runs one after the other, x innermost. A dispatch over several threads cuts its grid into such
@@ -130,6 +133,25 @@ pub(super) unsafe fn run<C: CallingConvention>(
     local_memory: Option<&Span>,
     meter: &Meter,
 ) -> Result<(), Stop> {
+    // SAFETY: by the contract of this function.
+    match with_room(kernel.stack_size, || unsafe { walk::<C>(kernel, &block, local_memory, meter) }) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(stop)) => Err(*stop),
+        Err(error) => Err(Stop::Meter(error)),
+    }
+}
+
+/// Runs a block on the stack that there is. The outcome is one word, as it goes from stack to stack.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+unsafe fn walk<C: CallingConvention>(
+    kernel: &Kernel<'_>,
+    block: &Block,
+    local_memory: Option<&Span>,
+    meter: &Meter,
+) -> Result<(), Box<Stop>> {
     let [mut x, mut y, mut z] = block.start;
     let mut left = block.workgroups;
     let mut pacer = Pacer::new();
@@ -150,7 +172,7 @@ pub(super) unsafe fn run<C: CallingConvention>(
         let code = unsafe { C::workgroup(kernel.function, kernel.environment, kernel.state, &raw const workgroup) };
         float_control.restore();
         if code != 0 {
-            return Err(Stop::Failed { workgroup: [x, y, z], code });
+            return Err(Box::new(Stop::Failed { workgroup: [x, y, z], code }));
         }
         left -= 1;
         x += 1;
@@ -165,7 +187,7 @@ pub(super) unsafe fn run<C: CallingConvention>(
         if z == count_z || left == 0 {
             return Ok(());
         }
-        pacer.between_workgroups(meter).map_err(Stop::Meter)?;
+        pacer.between_workgroups(meter).map_err(|error| Box::new(Stop::Meter(error)))?;
     }
 }
 

@@ -18,7 +18,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
 use vmfb_memory::{BASE_ALIGNMENT, Span};
-use vmfb_vm::{Error, Meter, Result, Status};
+use vmfb_vm::{Engine, Error, KERNEL_STACK_SIZE, Meter, Result, Status};
 
 /// How code of a library is called.
 ///
@@ -89,6 +89,8 @@ pub struct NativeLibrary<C> {
     environment: Environment,
     /// Threads that dispatches may be spread over.
     workers: Option<Arc<Workers>>,
+    /// Bytes of stack that kernels find.
+    stack_size: usize,
     /// What the environment points at.
     _constants: Vec<u32>,
     _imports: Vec<usize>,
@@ -189,6 +191,7 @@ impl<C: CallingConvention> NativeLibrary<C> {
             by_name,
             environment,
             workers: None,
+            stack_size: KERNEL_STACK_SIZE,
             _constants: constants,
             _imports: imports,
             _code: code,
@@ -202,6 +205,14 @@ impl<C> NativeLibrary<C> {
     #[must_use]
     pub fn with_workers(mut self, workers: Option<Arc<Workers>>) -> Self {
         self.workers = workers;
+        self
+    }
+
+    /// Spreads long dispatches over the threads of an engine, and gives kernels the stack that it is configured to.
+    #[must_use]
+    pub fn for_engine(mut self, engine: &Engine) -> Self {
+        self.workers = Workers::of(engine);
+        self.stack_size = engine.kernel_stack_size();
         self
     }
 
@@ -313,7 +324,7 @@ impl<C: CallingConvention> Executable for NativeLibrary<C> {
         };
         // Both counts were checked to be at most 64.
         let state = dispatch_state(count, (constants, dispatch.constants.len() as u16), (&bindings, dispatch.bindings.len() as u8));
-        let kernel = Kernel { function: export.function, environment: &self.environment, state: &state };
+        let kernel = Kernel { function: export.function, environment: &self.environment, state: &state, stack_size: self.stack_size };
         // SAFETY: the contract of loading says that the function may be called, on any thread, with the declared numbers of
         // bindings and constants, which were checked; where none are declared, the tables have the most entries that the ABI
         // knows. The spans keep their memory alive during the call.

@@ -36,6 +36,7 @@ pub(super) unsafe fn run_on_threads<C: CallingConvention>(
         function: kernel.function,
         environment: kernel.environment,
         state: kernel.state,
+        stack_size: kernel.stack_size,
         pieces: Pieces::for_threads(workgroups, threads),
         local_memory,
         meter: meter.for_worker(),
@@ -50,6 +51,7 @@ struct Grid<C> {
     function: usize,
     environment: *const Environment,
     state: *const DispatchState,
+    stack_size: usize,
     pieces: Pieces<Stop>,
     local_memory: Vec<Option<Span>>,
     meter: Meter,
@@ -67,7 +69,9 @@ impl<C: CallingConvention> Task for Grid<C> {
         let Some(local_memory) = self.local_memory.get(worker) else { return };
         // SAFETY: `Workers::run` lets nobody enter this function or stay in it when it returns, and `run_on_threads`, which
         // calls it, has both for that long.
-        let kernel = unsafe { Kernel { function: self.function, environment: &*self.environment, state: &*self.state } };
+        let kernel = unsafe {
+            Kernel { function: self.function, environment: &*self.environment, state: &*self.state, stack_size: self.stack_size }
+        };
         let (x, y) = (u64::from(kernel.state.workgroup_count_x), u64::from(kernel.state.workgroup_count_y));
         self.pieces.work(|piece| {
             // Each is less than its count, which has 32 bits.

@@ -7,7 +7,7 @@ use crate::image::Image;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vmfb_hal::abi::NativeLibrary;
-use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load, Workers};
+use vmfb_hal::{ExecutableLoader, ExecutableParameters, Load};
 use vmfb_memory::MemoryAccount;
 use vmfb_vm::{Error, NativeCode, Result, Status};
 
@@ -53,7 +53,7 @@ impl ElfLoader {
         };
         let image = Image::load(fat::select(&bytes, architecture)?, architecture, self.code_pages, parameters.account)?;
         tracing::debug!(format = parameters.format, bytes = bytes.len(), "mapped an embedded ELF image");
-        Ok(load_library(image, parameters.constants)?.with_workers(Workers::of(parameters.engine)))
+        Ok(load_library(image, parameters.constants)?.for_engine(parameters.engine))
     }
 }
 

@@ -8,7 +8,7 @@ use vmfb_hal::abi::{
     AddressSpace, Attributes, Environment, ExportEntry, HostConvention, HostKernel, HostQuery, LibraryTables, NativeLibrary, PointerWidth,
     Sanitizer, Version, WorkgroupOrder, declared_version, read_library,
 };
-use vmfb_hal::{Executable, ExecutableParameters, Workers};
+use vmfb_hal::{Executable, ExecutableParameters};
 use vmfb_vm::{Error, Result};
 
 #[cfg(any(unix, windows))]
@@ -120,7 +120,7 @@ impl StaticLibrary {
             // SAFETY: whoever made this value vouched for the functions, for ever.
             Source::Kernels(kernels) => unsafe { NativeLibrary::from_tables(self.tables(kernels)?, Box::new(()), constants) }?,
         };
-        Ok(Arc::new(library.with_workers(Workers::of(parameters.engine))))
+        Ok(Arc::new(library.for_engine(parameters.engine)))
     }
 
     fn tables(&self, kernels: &[Kernel]) -> Result<LibraryTables> {

@@ -30,7 +30,7 @@ use queue::Tab;
 use std::fmt;
 use std::sync::Arc;
 use vmfb_hal::{ExecutableLoader, Trace, TraceSink, trace_to_stderr};
-use vmfb_vm::{Engine, Handle, NativeFunction, NativeModule, Result};
+use vmfb_vm::{Engine, Handle, Module, NativeFunction, NativeModule, Result};
 
 /// The `hal` module.
 pub struct Hal {
@@ -89,6 +89,10 @@ impl NativeModule for Hal {
 
     fn functions(&self) -> Vec<NativeFunction<State>> {
         table::functions()
+    }
+
+    fn check_importer(&self, importer: &Module) -> Result<()> {
+        vmfb_hal::target::check_targets(importer, &self.loaders)
     }
 
     fn new_state(&self, engine: &Engine) -> Result<State> {

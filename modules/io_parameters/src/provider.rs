@@ -72,12 +72,26 @@ impl Scope<'_> {
 
     #[cold]
     fn missing(&self, key: &[u8]) -> Error {
+        const SHOWN: usize = 8;
+        const LONGEST: usize = 100;
         let files: Vec<&str> = self.providers.iter().map(|provider| provider.index.source()).collect();
-        Error::not_found(format!(
-            "there is no parameter {:?} in the scope {:?} of {}",
-            String::from_utf8_lossy(key),
-            self.name,
-            files.join(", ")
-        ))
+        let wanted = String::from_utf8_lossy(key);
+        let mut names: Vec<String> = self.providers.iter().flat_map(|provider| provider.index.names()).map(Into::into).collect();
+        let count = names.len();
+        // Those that begin like the one that is wanted stand first.
+        names.sort_by_cached_key(|name| (std::cmp::Reverse(common_prefix(name, &wanted)), name.clone()));
+        names.truncate(SHOWN);
+        let names: Vec<String> = names.iter().map(|name| format!("{:?}", name.chars().take(LONGEST).collect::<String>())).collect();
+        let there = match count {
+            0 => "which has no parameters".to_owned(),
+            _ if count > SHOWN => format!("among its {count} are {}", names.join(", ")),
+            _ => format!("which has {}", names.join(", ")),
+        };
+        Error::not_found(format!("there is no parameter {wanted:?} in the scope {:?} of {}, {there}", self.name, files.join(", ")))
     }
+}
+
+/// Bytes that both begin with.
+fn common_prefix(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }

@@ -7,7 +7,7 @@ use std::error::Error as _;
 use std::ffi::c_void;
 use std::sync::Arc;
 use vmfb_hal::abi::{HostConvention, HostQuery, NativeLibrary, QUERY_SYMBOL};
-use vmfb_hal::{Executable, ExecutableParameters, Workers};
+use vmfb_hal::{Executable, ExecutableParameters};
 use vmfb_memory::Charge;
 use vmfb_vm::{Error, Result, Status};
 
@@ -45,7 +45,7 @@ pub(crate) fn open(mut placed: Placed, parameters: &ExecutableParameters<'_>) ->
     // long as the executable, which owns it.
     let library =
         unsafe { NativeLibrary::<HostConvention>::load(query.expose_provenance(), &space, Box::new(open), parameters.constants) }?;
-    Ok(Arc::new(library.with_workers(Workers::of(parameters.engine))))
+    Ok(Arc::new(library.for_engine(parameters.engine)))
 }
 
 /// The C library's mathematical functions (`fmaf` and the like), for all libraries to see: compilers leave them undefined
