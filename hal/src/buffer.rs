@@ -80,12 +80,24 @@ impl HalBuffer {
 
     /// Counts one more owner of the allocation.
     pub fn preserve(&self) {
-        let _ = self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_add(1));
+        self.change_owners(|owners| owners.checked_add(1));
     }
 
     /// Counts one owner of the allocation less; true if it was the last.
     pub fn discard(&self) -> bool {
-        self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_sub(1)) == Ok(1)
+        self.change_owners(|owners| owners.checked_sub(1)) == Some(1)
+    }
+
+    /// Changes the number of owners, if there is a number to change it to, and returns what it was before.
+    fn change_owners(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let mut owners = self.owners().load(Ordering::Relaxed);
+        loop {
+            let changed = change(owners)?;
+            match self.owners().compare_exchange_weak(owners, changed, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(before) => return Some(before),
+                Err(now) => owners = now,
+            }
+        }
     }
 
     /// Whether the allocation has one owner.
