@@ -10,11 +10,15 @@ mod account;
 mod bulk;
 mod error;
 mod exclusive;
+mod memory_file;
+mod pages;
+mod private_view;
 mod span;
 mod storage;
 
 pub use account::{Charge, MemoryAccount};
 pub use error::{Error, Result};
 pub use exclusive::{Exclusive, Guard};
+pub use private_view::PrivateView;
 pub use span::Span;
 pub use storage::{BASE_ALIGNMENT, STORAGE_OVERHEAD, live_allocations};
