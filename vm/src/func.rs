@@ -119,7 +119,7 @@ impl Func {
                 Err(error) => break Err(error),
             }
         };
-        release(&mut stack);
+        stack.end_call();
         store.give_stack(stack);
         result
     }
@@ -127,10 +127,11 @@ impl Func {
     fn enter(&self, store: &mut StoreCore, values: &[u32], refs: &[Ref]) -> Result<Stack> {
         self.convention(store)?;
         let mut stack = store.take_stack();
+        stack.begin_call();
         let (instance, function) = (self.instance.index, self.function);
         let entered = store.with_machine(&mut stack, |machine| machine.enter(instance, function, values, refs));
         if let Err(error) = entered {
-            release(&mut stack);
+            stack.end_call();
             store.give_stack(stack);
             return Err(error);
         }
@@ -195,14 +196,10 @@ impl Invocation {
 
     fn end(&mut self, store: &mut StoreCore) {
         if let Some(mut stack) = self.stack.take() {
-            release(&mut stack);
+            stack.end_call();
             store.give_stack(stack);
         }
     }
-}
-
-fn release(stack: &mut Stack) {
-    while stack.pop().is_some() {}
 }
 
 /// Waits in slices, so that interruption and the store's deadline end the wait.
