@@ -41,7 +41,7 @@ pub use list::{List, Scalar};
 pub use meter::{FuelMetering, InterruptHandle, Meter};
 pub use module::{ExportInfo, Module, ModuleBytes};
 pub use native::{Arguments, Call, Completion, Context, NativeFunction, NativeModule, RawCall, Results, Signal, Wait};
-pub use reference::{Handle, Object, Ref, RefObject};
+pub use reference::{Handle, Holders, Object, Ref, RefObject};
 pub use scope::CallScope;
 pub use store::{Store, StoreCore};
 pub use typed::{FromValues, HostType, IntoValues, TypedFunc};
