@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// A range of reference-counted bytes. Clones refer to the same bytes.
 ///
@@ -145,9 +146,11 @@ impl Span {
         self.storage.is_private_map()
     }
 
-    /// Whether no other span refers to the storage.
-    pub fn is_sole(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1
+    /// Number of spans that refer to the storage, this one included. What the others did before they were dropped is over.
+    pub fn holders(&self) -> usize {
+        let holders = Arc::strong_count(&self.storage);
+        fence(Ordering::Acquire);
+        holders
     }
 
     fn whole(storage: Storage) -> Self {
