@@ -101,6 +101,18 @@ impl Meter {
         &self.scope
     }
 
+    /// Begins a call of its own, for work that a host does without a store. Returns what [`Meter::end_call`] takes.
+    pub fn begin_call(&mut self) -> u64 {
+        let call = self.scope.calls().begin();
+        self.scope.enter(call)
+    }
+
+    /// Ends the call.
+    pub fn end_call(&mut self, before: u64) {
+        self.scope.calls().end();
+        self.scope.leave(before);
+    }
+
     /// Takes fuel before work is done; RESOURCE_EXHAUSTED when there is not enough. Free when fuel is not counted.
     #[inline]
     pub fn charge(&mut self, units: u64) -> Result<()> {

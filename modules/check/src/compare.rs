@@ -36,7 +36,7 @@ pub(crate) fn equal(found: &BufferView, wanted: &BufferView, meter: &mut Meter) 
     }
     let bytes = charge(found, meter)?;
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
-    if left.equals(0, right, 0, bytes)? {
+    if left.equals(0, &right, 0, bytes)? {
         return Ok(None);
     }
     let byte = (0..bytes).find(|offset| left.load_u8(*offset) != right.load_u8(*offset)).unwrap_or(0);
@@ -54,7 +54,7 @@ pub(crate) fn almost_equal(found: &BufferView, wanted: &BufferView, tolerance: &
     charge(found, meter)?;
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
     for index in 0..found.element_count().unwrap_or(0) {
-        let (Some(a), Some(b)) = (number(left, index), number(right, index)) else { return Err(lost(index)) };
+        let (Some(a), Some(b)) = (number(&left, index), number(&right, index)) else { return Err(lost(index)) };
         if !tolerance.accepts(a, b) {
             let Tolerance { absolute, relative } = tolerance;
             let by = (a - b).abs();
@@ -73,7 +73,7 @@ pub(crate) fn all_true(view: &BufferView, meter: &mut Meter) -> Result<Option<St
     let is_zero = zero_test(view.element_type())?;
     let span = view.buffer().span();
     for index in 0..view.element_count().unwrap_or(0) {
-        if is_zero(span, index).ok_or_else(|| lost(index))? {
+        if is_zero(&span, index).ok_or_else(|| lost(index))? {
             return Ok(Some(format!("element {index} is zero in {}", ViewText::with_limit(view, SHOWN))));
         }
     }
