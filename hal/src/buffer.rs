@@ -1,8 +1,9 @@
 //! `!hal.buffer`: bytes that devices and kernels use.
 
+use crate::{Bytes, Writer};
 use std::sync::atomic::{AtomicU32, Ordering};
 use vmfb_memory::{MemoryAccount, Span};
-use vmfb_vm::{Buffer, Error, Handle, Origin, RefObject, Result};
+use vmfb_vm::{Buffer, Error, Handle, Holders, Meter, Origin, RefObject, Result};
 
 /// Where memory may live and who sees it (bit set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,12 @@ impl Usage {
     pub const SHARING_IMMUTABLE: Self = Self(0x8_0000);
 }
 
-/// A HAL buffer: a range of storage.
+/// A HAL buffer: a range of bytes.
 #[derive(Debug)]
 pub struct HalBuffer {
-    span: Span,
+    bytes: Bytes,
+    /// Whether programs work in place on it although the host keeps a reference.
+    in_place: bool,
     /// Memory type bits.
     pub memory_type: MemoryType,
     /// Usage bits.
@@ -40,6 +43,11 @@ pub struct HalBuffer {
 
 impl RefObject for HalBuffer {
     const TYPE_NAME: &'static str = "hal.buffer";
+
+    fn lent(&self, holders: Holders) -> Option<Self> {
+        let handed_over = holders == Holders::Call && self.is_sole();
+        (!handed_over && !self.in_place).then(|| self.to_lent())
+    }
 }
 
 impl HalBuffer {
@@ -50,7 +58,18 @@ impl HalBuffer {
 
     /// A buffer over a span that is good for some uses alone.
     pub fn with_usage(span: Span, memory_type: MemoryType, usage: Usage) -> Self {
-        Self { span, memory_type, usage, root: None, owners: AtomicU32::new(1) }
+        Self::of_bytes(Bytes::own(span), memory_type, usage)
+    }
+
+    /// A buffer over the bytes of a constant. What a call writes into it is seen by that call alone; what the host or an
+    /// initialiser writes stays.
+    pub fn constant(span: Span, memory_type: MemoryType, usage: Usage) -> Self {
+        Self::of_bytes(Bytes::constant(span), memory_type, usage)
+    }
+
+    /// A buffer over bytes.
+    fn of_bytes(bytes: Bytes, memory_type: MemoryType, usage: Usage) -> Self {
+        Self { bytes, in_place: false, memory_type, usage, root: None, owners: AtomicU32::new(1) }
     }
 
     /// New zeroed bytes.
@@ -58,34 +77,77 @@ impl HalBuffer {
         Ok(Self::new(Span::zeroed(length, alignment, account)?))
     }
 
-    /// The bytes.
-    pub fn span(&self) -> &Span {
-        &self.span
+    /// The bytes, to be looked up for reading or writing.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The bytes as the host sees them. Of a constant, or a tensor that the host keeps, this span is read-only.
+    pub fn span(&self) -> Span {
+        self.bytes.current()
     }
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        self.span.len()
+        self.bytes.len()
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.span.is_empty()
+        self.bytes.is_empty()
     }
 
-    /// A VM buffer over the same bytes.
-    pub fn storage(&self) -> Buffer {
-        Buffer::new(self.span.clone(), Origin::Host)
+    /// A VM buffer over the same bytes. What must keep its value is copied now, as nobody can tell whether the buffer is written.
+    pub fn storage(&self, meter: &mut Meter) -> Result<Buffer> {
+        Ok(Buffer::new(self.bytes.writable(Writer::Checked, meter)?, Origin::Host))
+    }
+
+    /// Lets programs work in place on the buffer although the host keeps references.
+    #[must_use]
+    pub fn in_place(mut self) -> Self {
+        self.in_place = true;
+        self
+    }
+
+    /// Whether programs work in place on the buffer although the host keeps references.
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
+    /// Whether a program may write the bytes in place and nothing else refers to them.
+    pub(crate) fn is_sole(&self) -> bool {
+        match &self.root {
+            None => self.bytes.holders() == Some(1),
+            // The allocation that this is a part of has one, too.
+            Some(root) => Handle::is_sole(root) && self.bytes.holders() == Some(2),
+        }
+    }
+
+    /// A buffer with the same bytes, which are copied when they may first be written.
+    pub(crate) fn to_lent(&self) -> Self {
+        Self::of_bytes(Bytes::argument(self.span()), self.memory_type, self.usage)
     }
 
     /// Counts one more owner of the allocation.
     pub fn preserve(&self) {
-        let _ = self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_add(1));
+        self.change_owners(|owners| owners.checked_add(1));
     }
 
     /// Counts one owner of the allocation less; true if it was the last.
     pub fn discard(&self) -> bool {
-        self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_sub(1)) == Ok(1)
+        self.change_owners(|owners| owners.checked_sub(1)) == Some(1)
+    }
+
+    /// Changes the number of owners, if there is a number to change it to, and returns what it was before.
+    fn change_owners(&self, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let mut owners = self.owners().load(Ordering::Relaxed);
+        loop {
+            let changed = change(owners)?;
+            match self.owners().compare_exchange_weak(owners, changed, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(before) => return Some(before),
+                Err(now) => owners = now,
+            }
+        }
     }
 
     /// Whether the allocation has one owner.
@@ -111,13 +173,21 @@ impl HalBuffer {
     }
 }
 
+/// The buffer for a view: what a call has written into a constant goes along with the view, which may outlive the call.
+pub(crate) fn for_view(buffer: Handle<HalBuffer>, meter: &Meter) -> Result<Handle<HalBuffer>> {
+    match buffer.bytes.written_by(meter.scope())? {
+        Some(span) => Handle::charged(HalBuffer::with_usage(span, buffer.memory_type, buffer.usage), 0, meter.account()),
+        None => Ok(buffer),
+    }
+}
+
 /// A part of a buffer, charged to the account; the whole range gives the same object.
 pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64, account: &MemoryAccount) -> Result<Handle<HalBuffer>> {
     let (offset, length) = buffer.resolve_range(offset, length)?;
     if offset == 0 && length == buffer.len() {
         return Ok(buffer.clone());
     }
-    let span = buffer.span.slice(offset, length)?;
+    let part = HalBuffer::of_bytes(buffer.bytes.slice(offset, length)?, buffer.memory_type, buffer.usage);
     let root = Some(buffer.root.as_ref().unwrap_or(buffer).clone());
-    Handle::charged(HalBuffer { root, ..HalBuffer::with_usage(span, buffer.memory_type, buffer.usage) }, 0, account)
+    Handle::charged(HalBuffer { root, ..part }, 0, account)
 }

@@ -46,7 +46,12 @@ fn signature<'m>(module: &'m ModuleDef, export: &str) -> Option<&'m Signature> {
 /// `arguments` are those that the program declares. If there are two more, they are taken for fences of the caller, who then
 /// waits himself.
 pub fn call(store: &mut StoreCore, instance: Instance, export: &str, arguments: &[Value]) -> Result<Vec<Value>> {
-    let (results, signal) = submit(store, instance, export, arguments, None)?;
+    call_owned(store, instance, export, arguments.to_vec())
+}
+
+/// As [`call`], with arguments that the program may use up: see [`Func::call_owned`].
+pub fn call_owned(store: &mut StoreCore, instance: Instance, export: &str, arguments: Vec<Value>) -> Result<Vec<Value>> {
+    let (results, signal) = submit_owned(store, instance, export, arguments, None)?;
     wait(store, &signal).context(|| format!("waiting for the results of {export}"))?;
     Ok(results)
 }
@@ -62,17 +67,29 @@ pub fn submit(
     arguments: &[Value],
     after: Option<&Fence>,
 ) -> Result<(Vec<Value>, Fence)> {
+    submit_owned(store, instance, export, arguments.to_vec(), after)
+}
+
+/// As [`submit`], with arguments that the program may use up: see [`Func::call_owned`].
+pub fn submit_owned(
+    store: &mut StoreCore,
+    instance: Instance,
+    export: &str,
+    mut arguments: Vec<Value>,
+    after: Option<&Fence>,
+) -> Result<(Vec<Value>, Fence)> {
     let function = instance.function(store, export)?;
     let signal = Fence::new();
-    if takes_coarse_fences(instance.module(store)?, export) && !given_fences(store, function, arguments)? {
+    if takes_coarse_fences(instance.module(store)?, export) && !given_fences(store, function, &arguments)? {
         let after = after.map_or(Ref::Null, |after| Ref::new(after.clone()));
-        let results = function.call(store, &with_fences(arguments, after, &signal))?;
+        arguments.extend([Value::Ref(after), Value::Ref(Ref::new(signal.clone()))]);
+        let results = function.call_owned(store, arguments)?;
         return Ok((results, signal));
     }
     if let Some(after) = after {
         wait(store, after).context(|| format!("waiting to call {export}"))?;
     }
-    let results = function.call(store, arguments)?;
+    let results = function.call_owned(store, arguments)?;
     signal.signal();
     Ok((results, signal))
 }

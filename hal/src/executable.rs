@@ -15,9 +15,16 @@ pub trait Executable: Send + Sync {
     /// What is known of an export; `None` past the end.
     fn export(&self, ordinal: usize) -> Option<Export<'_>>;
 
+    /// Whether a kernel that writes a read-only binding fails with an error. Machine code does not: what it may write must be
+    /// writable.
+    fn checks_writes(&self) -> bool {
+        false
+    }
+
     /// Runs the workgroups of one dispatch, stopping at the first that fails.
     ///
-    /// The caller has checked that binding ranges lie in their spans. The executable checks ordinal, counts and addresses.
+    /// The caller has checked that binding ranges lie in their spans, and that the spans are writable unless the executable
+    /// checks writes. The executable checks ordinal, counts and addresses.
     fn dispatch(&self, meter: &mut Meter, dispatch: &Dispatch<'_>) -> Result<()>;
 }
 

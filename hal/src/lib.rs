@@ -8,12 +8,14 @@
 pub mod abi;
 mod assert;
 mod buffer;
+mod bytes;
 pub mod coarse_fences;
 mod element_type;
 mod executable;
 mod fence;
 mod float8;
 mod format;
+mod kept;
 mod number;
 mod pace;
 mod pieces;
@@ -27,6 +29,7 @@ mod workers;
 
 pub use assert::{Expected, assert_view};
 pub use buffer::{HalBuffer, MemoryType, Usage, subspan};
+pub use bytes::{Bytes, Writer};
 pub use element_type::{Class, ElementType};
 pub use executable::{
     Binding, Dispatch, Executable, ExecutableLoader, ExecutableParameters, ExecutableReference, Export, Load, load_executable,

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use vmfb_bytecode::calling_convention::Kind;
 use vmfb_memory::{MemoryAccount, Span};
-use vmfb_vm::{Error, Handle, HostType, Ref, RefObject, Result, Value};
+use vmfb_vm::{Error, Handle, Holders, HostType, Ref, RefObject, Result, Value};
 
 /// Most dimensions that a view may have.
 pub const MAX_RANK: usize = 128;
@@ -35,6 +35,14 @@ pub struct BufferView {
 
 impl RefObject for BufferView {
     const TYPE_NAME: &'static str = "hal.buffer_view";
+
+    fn lent(&self, holders: Holders) -> Option<Self> {
+        let handed_over = holders == Holders::Call && self.buffer.is_sole() && Handle::is_sole(&self.buffer);
+        if handed_over || self.buffer.is_in_place() {
+            return None;
+        }
+        Some(Self { buffer: Handle::new(self.buffer.to_lent()), ..self.clone() })
+    }
 }
 
 impl BufferView {
@@ -108,6 +116,22 @@ impl BufferView {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let length = self.byte_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX);
         Ok(self.buffer.span().slice(0, length)?.to_vec()?)
+    }
+
+    /// A view of a copy of the elements, which shares nothing with this one.
+    pub fn deep_clone(&self) -> Result<Self> {
+        let copy = Self::from_bytes(&self.shape, self.element_type, &self.to_bytes()?)?;
+        Ok(Self { encoding: self.encoding, ..copy })
+    }
+
+    /// A view of the same bytes into which programs may write although the caller keeps it, as the official runtime does: calls
+    /// then copy nothing, and the values after a call are what the program left there. The bytes must be writable.
+    pub fn in_place(&self) -> Result<Self> {
+        let span = self.buffer.span();
+        if !span.is_writable() {
+            return Err(Error::precondition("the bytes of the view cannot be written in place"));
+        }
+        Ok(Self { buffer: Handle::new(HalBuffer::new(span).in_place()), ..self.clone() })
     }
 
     /// The buffer.

@@ -1,5 +1,6 @@
 //! The `buffer_view.*` functions, which the modules `hal_inline` and `hal` have in common.
 
+use crate::buffer::for_view;
 use crate::{BufferView, ElementType, Encoding, Expected, HalBuffer, MAX_RANK, Shape, Trace, TraceSink, ViewText, assert_view, printable, subspan};
 use smallvec::SmallVec;
 use vmfb_vm::{Arguments, Call, Error, Handle, Result};
@@ -17,6 +18,7 @@ pub fn create<S>(call: &mut Call<'_, S>) -> Result<()> {
 pub fn create_of<S>(call: &mut Call<'_, S>, buffer: &Handle<HalBuffer>) -> Result<()> {
     let arguments = &mut call.arguments;
     let buffer = subspan(buffer, arguments.u64()?, arguments.u64()?, call.context.meter.account())?;
+    let buffer = for_view(buffer, &call.context.meter)?;
     let (element_type, encoding) = (ElementType(arguments.u32()?), Encoding(arguments.u32()?));
     let dimension = |(index, dimension): (usize, &i64)| {
         u64::try_from(*dimension).map_err(|_| Error::out_of_range(format!("dimension {index} of a view is {dimension}, which is negative")))

@@ -11,6 +11,9 @@ mod bulk;
 mod charged;
 mod error;
 mod exclusive;
+mod memory_file;
+mod pages;
+mod private_view;
 mod span;
 mod storage;
 
@@ -18,5 +21,6 @@ pub use account::{Charge, MemoryAccount};
 pub use charged::ChargedVec;
 pub use error::{Error, Result};
 pub use exclusive::{Exclusive, Guard};
+pub use private_view::PrivateView;
 pub use span::Span;
 pub use storage::{BASE_ALIGNMENT, STORAGE_OVERHEAD, live_allocations};

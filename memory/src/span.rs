@@ -1,11 +1,13 @@
 //! A range of shared bytes, with element access.
 
-use crate::storage::Storage;
-use crate::{Error, MemoryAccount, Result, bulk};
+use crate::storage::{BASE_ALIGNMENT, Storage};
+use crate::{Error, MemoryAccount, Result, bulk, memory_file};
 use std::fmt;
 use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// A range of reference-counted bytes. Clones refer to the same bytes.
 ///
@@ -111,7 +113,44 @@ impl Span {
     /// Read-only bytes of a whole file, mapped. If another process truncates the file while it is mapped, reading the lost
     /// part ends this process with SIGBUS; read the file instead where that matters.
     pub fn map_file(file: &File) -> std::io::Result<Self> {
-        Ok(Self::whole(Storage::map(file)?))
+        Ok(Self::whole(Storage::map(file.try_clone()?)?))
+    }
+
+    /// Read-only bytes: up to `length` of a file from its current position, 64-byte aligned. Large ones are read into a memory
+    /// file where the system has those, so that private views of them cost nothing until they are written.
+    pub fn read_file(file: &mut File, length: usize) -> std::io::Result<Self> {
+        match memory_file::read(file, length)? {
+            Some(copy) => Ok(Self::whole(copy)),
+            None => read_by_pieces(file, length),
+        }
+    }
+
+    /// A 64-byte aligned read-only copy; large ones are memory files, as for [`Span::read_file`].
+    pub fn aligned_copy(&self) -> Result<Self> {
+        if let Some(copy) = memory_file::copy(self)? {
+            return Ok(Self::whole(copy));
+        }
+        let copy = Self::zeroed(self.length, BASE_ALIGNMENT, &MemoryAccount::default())?;
+        copy.copy_from(0, self, 0, self.length)?;
+        Ok(copy.read_only())
+    }
+
+    /// Writable bytes whose pages are those of the file behind this span until they are written. `None` where there is none.
+    pub(crate) fn private_map(&self, account: &MemoryAccount) -> Option<Result<Self>> {
+        let map = self.storage.private_map(self.storage_offset(), self.length, account)?;
+        Some(map.map(Self::whole))
+    }
+
+    /// Whether the pages are those of a file until they are written.
+    pub(crate) fn is_private_map(&self) -> bool {
+        self.storage.is_private_map()
+    }
+
+    /// Number of spans that refer to the storage, this one included. What the others did before they were dropped is over.
+    pub fn holders(&self) -> usize {
+        let holders = Arc::strong_count(&self.storage);
+        fence(Ordering::Acquire);
+        holders
     }
 
     fn whole(storage: Storage) -> Self {
@@ -254,6 +293,26 @@ impl Span {
     fn out_of_range(&self, offset: u64, length: u64) -> Error {
         Error::OutOfRange { offset, length, available: self.length as u64 }
     }
+}
+
+/// Reads into an allocation.
+fn read_by_pieces(file: &mut File, length: usize) -> std::io::Result<Span> {
+    let span = Span::zeroed(length, BASE_ALIGNMENT, &MemoryAccount::default()).map_err(std::io::Error::other)?;
+    let mut piece = vec![0; length.min(1 << 16)];
+    let mut at = 0;
+    while at < length {
+        let wanted = piece.len().min(length - at);
+        match file.read(&mut piece[..wanted]) {
+            Ok(0) => break,
+            Ok(read) => {
+                span.write(at, &piece[..read]).map_err(std::io::Error::other)?;
+                at += read;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(span.slice(0, at).map_err(std::io::Error::other)?.read_only())
 }
 
 impl fmt::Debug for Span {

@@ -37,8 +37,19 @@ pub(crate) struct Storage {
 
 /// Who frees the bytes.
 enum Owner {
-    Allocation { start: NonNull<u8>, layout: Layout },
-    Map { _map: memmap2::MmapRaw },
+    Allocation {
+        start: NonNull<u8>,
+        layout: Layout,
+    },
+    /// A whole file, of the file system or of memory. The file stays open for private maps of its pages.
+    Map {
+        _map: memmap2::MmapRaw,
+        file: File,
+    },
+    /// Pages of a file that are copied when they are written.
+    Private {
+        _map: memmap2::MmapRaw,
+    },
     Vector { _bytes: Vec<u8> },
     Shared { _bytes: Arc<[u8]> },
     Static,
@@ -105,21 +116,45 @@ impl Storage {
 
     /// Maps a whole file for reading. The map is read with atomic loads only and no slice of it is ever made, so a change of the file
     /// by another process is no data race of ours; that truncation ends the process is stated where maps are offered.
-    pub(crate) fn map(file: &File) -> std::io::Result<Self> {
-        let map = memmap2::MmapOptions::new().map_raw_read_only(file)?;
+    pub(crate) fn map(file: File) -> std::io::Result<Self> {
+        let map = memmap2::MmapOptions::new().map_raw_read_only(&file)?;
         let (base, length) = (NonNull::new(map.as_mut_ptr()).unwrap_or(NonNull::dangling()), map.len());
-        Ok(Self::new(base, length, Owner::Map { _map: map }, None))
+        Ok(Self::new(base, length, Owner::Map { _map: map, file }, None))
+    }
+
+    /// A writable map of a range of a mapped file, whose pages are copied when they are written. `None` for other storage.
+    pub(crate) fn private_map(&self, offset: usize, length: usize, account: &MemoryAccount) -> Option<Result<Self>> {
+        let Owner::Map { file, .. } = &self.owner else { return None };
+        if let Err(error) = account.charge(STORAGE_OVERHEAD) {
+            return Some(Err(error));
+        }
+        // SAFETY: no slice of the map is ever made, so a change of the file is no data race of ours, as for the map itself.
+        let map = unsafe { memmap2::MmapOptions::new().offset(offset as u64).len(length).map_copy(file) };
+        let map = memmap2::MmapRaw::from(match map {
+            Ok(map) => map,
+            Err(_) => {
+                account.refund(STORAGE_OVERHEAD);
+                return Some(Err(Error::OutOfMemory { requested: length as u64 }));
+            }
+        });
+        let base = NonNull::new(map.as_mut_ptr()).unwrap_or(NonNull::dangling());
+        Some(Ok(Self::new(base, length, Owner::Private { _map: map }, Some((account.clone(), STORAGE_OVERHEAD)))))
     }
 
     /// Whether the bytes may be written at all.
     pub(crate) fn is_writable(&self) -> bool {
-        matches!(self.owner, Owner::Allocation { .. })
+        matches!(self.owner, Owner::Allocation { .. } | Owner::Private { .. })
+    }
+
+    /// Whether the pages of the bytes are those of a file until they are written.
+    pub(crate) fn is_private_map(&self) -> bool {
+        matches!(self.owner, Owner::Private { .. })
     }
 
     /// The bytes as a slice where nobody can change them: not in allocations, not in maps.
     pub(crate) fn constant_bytes(&self) -> Option<&[u8]> {
         match self.owner {
-            Owner::Allocation { .. } | Owner::Map { .. } => None,
+            Owner::Allocation { .. } | Owner::Map { .. } | Owner::Private { .. } => None,
             // SAFETY: the owner holds initialised bytes at this base and length, and neither this crate nor their owner
             // writes them while the storage lives.
             _ => Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }),

@@ -125,7 +125,7 @@ fn call(engine: &Engine, modules: &[(String, Module)], arguments: &CheckArgument
     arguments.parameters.add_to(&mut linker)?;
     let mut session = Session::with_linker(engine, modules.to_vec(), &arguments.limits, &linker)?;
     let callable = session.callable(Some(test))?;
-    callable.call(&mut session.store, &[])?;
+    callable.call(&mut session.store, Vec::new())?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::values::{Codec, Expectation, Number, extract};
 use std::fmt;
 use std::str::FromStr;
 use vmfb_hal::{BufferView, Class, ElementType, General, HalBuffer, Letters, ViewText, format_scalar};
-use vmfb_vm::{Buffer, Meter, Ref, Value};
+use vmfb_vm::{Meter, Ref, Value};
 
 /// How floats are compared. Everything else is always compared exactly.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ fn compare_references(actual: &Ref, expected: &Ref, tolerances: &Tolerances, lim
 /// The bytes of a buffer of any kind.
 fn bytes(reference: &Ref) -> Result<Option<Vec<u8>>> {
     let span = match reference {
-        Ref::Buffer(buffer) => Some(Buffer::span(buffer)),
+        Ref::Buffer(buffer) => Some(buffer.span().clone()),
         _ => reference.downcast::<HalBuffer>().map(HalBuffer::span),
     };
     Ok(span.map(|span| span.to_vec()).transpose()?)

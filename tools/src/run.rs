@@ -170,9 +170,8 @@ fn call(arguments: &RunArguments, session: &mut Session) -> Result<ExitCode> {
     print(|out| writeln!(out, "EXEC @{}", crate::failure::printable(&callable.name)))?;
     let results = {
         let _entered = tracing::debug_span!("invoke", function = callable.name).entered();
-        callable.call(&mut session.store, &inputs).map_err(explain)?
+        callable.call(&mut session.store, inputs).map_err(explain)?
     };
-    drop(inputs);
     match expected {
         Some(expected) => judge(arguments, session.store.meter(), &results, &expected).map_err(explain),
         None => deliver(arguments, session.store.meter(), &results).map_err(explain),

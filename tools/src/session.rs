@@ -140,11 +140,11 @@ impl Session {
 }
 
 impl Callable {
-    /// Calls the function and waits until its results are there.
-    pub fn call(&self, store: &mut StoreCore, inputs: &[Value]) -> Result<Vec<Value>> {
+    /// Calls the function and waits until its results are there. The inputs are handed over.
+    pub fn call(&self, store: &mut StoreCore, inputs: Vec<Value>) -> Result<Vec<Value>> {
         let results = match self.fences {
-            true => coarse_fences::call(store, self.instance, &self.name, inputs),
-            false => self.func.call(store, inputs),
+            true => coarse_fences::call_owned(store, self.instance, &self.name, inputs),
+            false => self.func.call_owned(store, inputs),
         };
         Ok(results?)
     }

@@ -80,9 +80,16 @@ impl Func {
             .ok_or_else(|| Error::invalid(format!("function {} of a module with {} functions", self.function, functions.len())))
     }
 
-    /// Calls the function and waits for its results.
+    /// Calls the function and waits for its results. Tensors among the arguments keep their values: where the program may write
+    /// into one, it does so on a copy. [`Func::call_owned`] hands them over instead.
     pub fn call(&self, store: &mut StoreCore, arguments: &[Value]) -> Result<Vec<Value>> {
-        let mut invocation = self.start(store, arguments)?;
+        self.call_owned(store, arguments.to_vec())
+    }
+
+    /// Calls the function with arguments that it may use up, and waits for its results. The program works in place on tensors
+    /// to which nothing else refers.
+    pub fn call_owned(&self, store: &mut StoreCore, arguments: Vec<Value>) -> Result<Vec<Value>> {
+        let mut invocation = self.start_owned(store, arguments)?;
         loop {
             match invocation.poll(store, None)? {
                 Poll::Ready(results) => return Ok(results),
@@ -93,6 +100,11 @@ impl Func {
 
     /// Starts a call that can be driven step by step. Nothing runs before the first poll.
     pub fn start(&self, store: &mut StoreCore, arguments: &[Value]) -> Result<Invocation> {
+        self.start_owned(store, arguments.to_vec())
+    }
+
+    /// As [`Func::start`], with arguments that the function may use up, as for [`Func::call_owned`].
+    pub fn start_owned(&self, store: &mut StoreCore, arguments: Vec<Value>) -> Result<Invocation> {
         let convention = self.convention(store)?;
         let (values, refs) = flatten(convention, arguments)?;
         let results = convention.results.iter().copied().collect();
@@ -101,7 +113,7 @@ impl Func {
     }
 
     /// Calls the function with values and references as the calling convention orders them, 64-bit values as low and high half.
-    /// For callers that call often: nothing is allocated. Waits and yields are driven to the end.
+    /// For callers that call often: nothing is allocated, and objects are passed as they are. Waits and yields are driven to the end.
     pub fn call_raw(&self, store: &mut StoreCore, values: &[u32], refs: &[Ref]) -> Result<()> {
         let mut stack = self.enter(store, values, refs)?;
         // A wait lives until the repeated call is over, as in an invocation.
@@ -119,7 +131,7 @@ impl Func {
                 Err(error) => break Err(error),
             }
         };
-        release(&mut stack);
+        stack.end_call();
         store.give_stack(stack);
         result
     }
@@ -127,10 +139,11 @@ impl Func {
     fn enter(&self, store: &mut StoreCore, values: &[u32], refs: &[Ref]) -> Result<Stack> {
         self.convention(store)?;
         let mut stack = store.take_stack();
+        stack.begin_call();
         let (instance, function) = (self.instance.index, self.function);
         let entered = store.with_machine(&mut stack, |machine| machine.enter(instance, function, values, refs));
         if let Err(error) = entered {
-            release(&mut stack);
+            stack.end_call();
             store.give_stack(stack);
             return Err(error);
         }
@@ -195,14 +208,10 @@ impl Invocation {
 
     fn end(&mut self, store: &mut StoreCore) {
         if let Some(mut stack) = self.stack.take() {
-            release(&mut stack);
+            stack.end_call();
             store.give_stack(stack);
         }
     }
-}
-
-fn release(stack: &mut Stack) {
-    while stack.pop().is_some() {}
 }
 
 /// Waits in slices, so that interruption and the store's deadline end the wait.
@@ -220,7 +229,7 @@ type Flat = (SmallVec<[u32; 16]>, SmallVec<[Ref; 8]>);
 
 /// Arguments as slots. Integers convert to each other as far as they fit the declared width, floats too; numbers of the other
 /// sort are refused.
-fn flatten(convention: &CallingConvention, arguments: &[Value]) -> Result<Flat> {
+fn flatten(convention: &CallingConvention, arguments: Vec<Value>) -> Result<Flat> {
     let kinds = convention.plain_arguments().ok_or_else(|| Error::invalid("a function with spans cannot be called from outside"))?;
     if kinds.len() != arguments.len() {
         let (wanted, found) = (kinds.len(), arguments.len());
@@ -230,16 +239,16 @@ fn flatten(convention: &CallingConvention, arguments: &[Value]) -> Result<Flat> 
     for (index, (kind, argument)) in kinds.iter().zip(arguments).enumerate() {
         let mut push64 = |bits: u64| values.extend([bits as u32, (bits >> 32) as u32]);
         match (kind, argument) {
-            (Kind::I64, Value::I32(value)) => push64(i64::from(*value) as u64),
-            (Kind::I64, Value::I64(value)) => push64(*value as u64),
-            (Kind::F64, Value::F32(value)) => push64(f64::from(*value).to_bits()),
+            (Kind::I64, Value::I32(value)) => push64(i64::from(value) as u64),
+            (Kind::I64, Value::I64(value)) => push64(value as u64),
+            (Kind::F64, Value::F32(value)) => push64(f64::from(value).to_bits()),
             (Kind::F64, Value::F64(value)) => push64(value.to_bits()),
-            (Kind::I32, Value::I32(value)) => values.push(*value as u32),
-            (Kind::I32, Value::I64(value)) => values.push(*value as u32),
+            (Kind::I32, Value::I32(value)) => values.push(value as u32),
+            (Kind::I32, Value::I64(value)) => values.push(value as u32),
             (Kind::F32, Value::F32(value)) => values.push(value.to_bits()),
-            (Kind::F32, Value::F64(value)) => values.push((*value as f32).to_bits()),
-            (Kind::Ref, Value::Ref(reference)) => refs.push(reference.clone()),
-            _ => {
+            (Kind::F32, Value::F64(value)) => values.push((value as f32).to_bits()),
+            (Kind::Ref, Value::Ref(reference)) => refs.push(reference.into_argument()),
+            (_, argument) => {
                 let (wanted, found) = (kind_name(*kind), argument.type_name());
                 return Err(Error::invalid(format!("argument {index} is {found}, wanted {wanted}")));
             }

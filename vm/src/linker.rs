@@ -69,7 +69,10 @@ impl Linker {
         };
         let instance = store.add_instance(module, state);
         let _entered = tracing::debug_span!("init", module = module.name()).entered();
-        match store.special(instance.index, "__init").map(|function| function.call(store, &[])) {
+        let scope = store.context.meter.scope.enter_initialiser();
+        let initialised = store.special(instance.index, "__init").map(|function| function.call(store, &[]));
+        store.context.meter.scope.leave(scope);
+        match initialised {
             None | Some(Ok(_)) => Ok(instance),
             Some(Err(error)) => {
                 store.remove_last_instance();

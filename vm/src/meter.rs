@@ -1,6 +1,6 @@
 //! Limits: fuel, memory, deadline, interruption.
 
-use crate::{Error, Result};
+use crate::{CallScope, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -15,6 +15,7 @@ pub struct Meter {
     account: MemoryAccount,
     interrupt: InterruptHandle,
     deadline: Option<Instant>,
+    pub(crate) scope: CallScope,
 }
 
 /// Whether fuel is counted. Chosen when an engine is made and compiled into the translation.
@@ -57,7 +58,7 @@ impl Default for Meter {
 impl Meter {
     /// A meter without deadline; with fuel metering on, the tank is empty.
     pub fn new(metering: FuelMetering, account: MemoryAccount) -> Self {
-        Self { fuel: 0, metering, account, interrupt: InterruptHandle::default(), deadline: None }
+        Self { fuel: 0, metering, account, interrupt: InterruptHandle::default(), deadline: None, scope: CallScope::default() }
     }
 
     /// Whether fuel is counted.
@@ -93,6 +94,23 @@ impl Meter {
     /// Where memory is charged.
     pub fn account(&self) -> &MemoryAccount {
         &self.account
+    }
+
+    /// The call that work is done for.
+    pub fn scope(&self) -> &CallScope {
+        &self.scope
+    }
+
+    /// Begins a call of its own, for work that a host does without a store. Returns what [`Meter::end_call`] takes.
+    pub fn begin_call(&mut self) -> u64 {
+        let call = self.scope.calls().begin();
+        self.scope.enter(call)
+    }
+
+    /// Ends the call.
+    pub fn end_call(&mut self, before: u64) {
+        self.scope.calls().end();
+        self.scope.leave(before);
     }
 
     /// Takes fuel before work is done; RESOURCE_EXHAUSTED when there is not enough. Free when fuel is not counted.
@@ -163,6 +181,7 @@ impl Meter {
             account: self.account.clone(),
             interrupt: self.interrupt.clone(),
             deadline: self.deadline,
+            scope: self.scope.clone(),
         }
     }
 

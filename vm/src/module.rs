@@ -12,7 +12,7 @@ use vmfb_bytecode::calling_convention::CallingConvention;
 use vmfb_bytecode::definition::{Attribute, BytecodeVersion, ModuleDef};
 use vmfb_bytecode::types::TypeDef;
 use vmfb_bytecode::verify::{VerifiedModule, verify};
-use vmfb_memory::{MemoryAccount, Span};
+use vmfb_memory::Span;
 
 /// A verified module. Clones are the same module; any number of stores on any threads may run it.
 ///
@@ -67,7 +67,7 @@ impl Module {
         let mut file = open(path)?;
         let length = file.metadata().map_err(|error| file_error(path, &error))?.len();
         let length = usize::try_from(length).map_err(|_| Error::exhausted(format!("{} is too large", path.display())))?;
-        let span = read_aligned(&mut file, length).map_err(|error| error.context(format!("reading {}", path.display())))?;
+        let span = Span::read_file(&mut file, length).map_err(|error| file_error(path, &error))?;
         Self::from_span(engine, span).context(|| format!("loading {}", path.display()))
     }
 
@@ -247,19 +247,27 @@ fn kinds_of(definition: &TypeDef) -> (RefType, ElementKind) {
     (reference, element)
 }
 
-/// One buffer per constant. Kernels need tensor constants at multiples of 64 in memory, where compilers put them in the file; so
-/// if the file's bytes themselves are not aligned, constants large enough to be tensors are copied, once.
+/// One buffer per constant. Kernels need tensor constants at multiples of 64 in memory, where compilers put them in the file. If
+/// the file's bytes themselves are not aligned, the part of them that constants lie in is copied, once, however many constants
+/// there are and however they overlap.
 fn rodata_buffers(bytes: &Span, definition: &ModuleDef) -> Result<Box<[Buffer]>> {
-    let aligned_base = bytes.address().addr().is_multiple_of(vmfb_memory::BASE_ALIGNMENT);
+    const ALIGNMENT: usize = vmfb_memory::BASE_ALIGNMENT;
+    let is_aligned = |start: usize| bytes.address().addr().wrapping_add(start).is_multiple_of(ALIGNMENT);
+    let misplaced = || definition.rodata.iter().filter(|segment| !is_aligned(0) && !is_aligned(segment.range.start));
+    // Where the copy starts and ends in the file; its start is as aligned as constants are there.
+    let start = misplaced().map(|segment| segment.range.start - segment.range.start % ALIGNMENT).min();
+    let end = misplaced().map(|segment| segment.range.end).max();
+    let copy = match start.zip(end) {
+        Some((start, end)) => Some((start, bytes.slice(start, end.saturating_sub(start))?.aligned_copy()?)),
+        None => None,
+    };
     let buffers = definition.rodata.iter().map(|segment| {
-        let span = bytes.slice(segment.range.start, segment.range.len())?.read_only();
-        let in_place = aligned_base || span.address().addr().is_multiple_of(vmfb_memory::BASE_ALIGNMENT);
-        if in_place {
-            return Ok(Buffer::new(span, Origin::Module));
-        }
-        let copy = Span::zeroed(span.len(), vmfb_memory::BASE_ALIGNMENT, &MemoryAccount::default())?;
-        copy.copy_from(0, &span, 0, span.len())?;
-        Ok(Buffer::new(copy.read_only(), Origin::Module))
+        let (start, length) = (segment.range.start, segment.range.len());
+        let span = match &copy {
+            Some((offset, copy)) if !is_aligned(start) => copy.slice(start - offset, length)?,
+            _ => bytes.slice(start, length)?.read_only(),
+        };
+        Ok(Buffer::new(span, Origin::Module))
     });
     buffers.collect()
 }
@@ -271,25 +279,4 @@ fn open(path: &Path) -> Result<File> {
 fn file_error(path: &Path, error: &std::io::Error) -> Error {
     let text = format!("cannot read {}: {error}", path.display());
     if error.kind() == std::io::ErrorKind::NotFound { Error::not_found(text) } else { Error::new(crate::Status::Unknown, text) }
-}
-
-/// Reads a file into aligned memory, so that its constants can be used in place.
-fn read_aligned(file: &mut File, length: usize) -> Result<Span> {
-    let span = Span::zeroed(length, vmfb_memory::BASE_ALIGNMENT, &MemoryAccount::default())?;
-    let mut chunk = vec![0; length.min(1 << 20)];
-    let mut at = 0;
-    while at < length {
-        let wanted = chunk.len().min(length - at);
-        let Some(part) = chunk.get_mut(..wanted) else { break };
-        match std::io::Read::read(file, part) {
-            Ok(0) => return Ok(span.slice(0, at)?.read_only()),
-            Ok(read) => {
-                span.write(at, &part[..read])?;
-                at += read;
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::new(crate::Status::Unknown, error.to_string())),
-        }
-    }
-    Ok(span.read_only())
 }

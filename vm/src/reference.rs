@@ -26,6 +26,25 @@ pub enum Ref {
 pub trait RefObject: Any + Send + Sync {
     /// The type's name in module type tables without the exclamation mark, for example `hal.buffer_view`.
     const TYPE_NAME: &'static str;
+
+    /// What a program is given in place of the object when a host passes it to a call; `None` stands for the object itself.
+    /// `holders` says whether the host keeps a reference. Tensors that the host keeps are lent: the program cannot change them.
+    fn lent(&self, holders: Holders) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = holders;
+        None
+    }
+}
+
+/// Who refers to an object that is passed to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holders {
+    /// The call alone.
+    Call,
+    /// The call and others.
+    Others,
 }
 
 /// A reference to an object that is neither a buffer nor a list.
@@ -34,6 +53,7 @@ pub struct Object(Arc<ObjectBox>);
 
 struct ObjectBox {
     type_name: &'static str,
+    lent: fn(&(dyn Any + Send + Sync), Holders) -> Option<Ref>,
     payload: Box<dyn Any + Send + Sync>,
     /// Pays for the object, where a program made it.
     _charge: Option<Charge>,
@@ -112,6 +132,18 @@ impl Ref {
         }
     }
 
+    /// The reference that a call is given in place of this one: see [`RefObject::lent`].
+    pub(crate) fn into_argument(self) -> Self {
+        let lent = match &self {
+            Self::Object(object) => {
+                let holders = if Arc::strong_count(&object.0) == 1 { Holders::Call } else { Holders::Others };
+                (object.0.lent)(&*object.0.payload, holders)
+            }
+            _ => None,
+        };
+        lent.unwrap_or(self)
+    }
+
     /// A handle of the object of type `T`; INVALID_ARGUMENT naming `what` for null and other types.
     pub fn handle<T: RefObject>(&self, what: &str) -> Result<Handle<T>> {
         match self {
@@ -142,6 +174,11 @@ impl Object {
 }
 
 impl<T: RefObject> Handle<T> {
+    /// Whether this is the only reference to the object.
+    pub fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.object.0) == 1
+    }
+
     /// A handle of a new object of the host. What programs make is charged: see [`Handle::charged`].
     pub fn new(object: T) -> Self {
         Self::boxed(object, None)
@@ -155,7 +192,8 @@ impl<T: RefObject> Handle<T> {
     }
 
     fn boxed(object: T, charge: Option<Charge>) -> Self {
-        let inner = ObjectBox { type_name: T::TYPE_NAME, payload: Box::new(object), _charge: charge };
+        let lent = |payload: &(dyn Any + Send + Sync), holders| payload.downcast_ref::<T>()?.lent(holders).map(Ref::new);
+        let inner = ObjectBox { type_name: T::TYPE_NAME, lent, payload: Box::new(object), _charge: charge };
         Self { object: Object(Arc::new(inner)), of: PhantomData }
     }
 }

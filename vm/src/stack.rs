@@ -1,7 +1,9 @@
 //! The VM stack: register windows of all frames of one invocation, and the frames themselves.
 
 use crate::body::Body;
+use crate::scope::Calls;
 use crate::{Error, Ref, Result};
+use std::sync::Arc;
 
 /// Values that a frame can address: every 16-bit ordinal, and the high half of the last pair. A window of this size needs no
 /// bounds check for 16-bit register operands.
@@ -39,12 +41,34 @@ pub(crate) struct Stack {
     /// End of the registers of the last frame: values, refs.
     top: (usize, usize),
     limit: usize,
+    /// The calls of the store.
+    calls: Arc<Calls>,
+    /// The call that uses the stack.
+    call: Option<u64>,
 }
 
 impl Stack {
     /// An empty stack that may hold `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { values: Vec::new(), refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit }
+    pub(crate) fn new(limit: usize, calls: Arc<Calls>) -> Self {
+        Self { values: Vec::new(), refs: Vec::new(), frames: Vec::new(), top: (0, 0), limit, calls, call: None }
+    }
+
+    /// Begins a call.
+    pub(crate) fn begin_call(&mut self) {
+        self.call = Some(self.calls.begin());
+    }
+
+    /// The number of the call.
+    pub(crate) fn call(&self) -> u64 {
+        self.call.unwrap_or_default()
+    }
+
+    /// Ends the call and releases what it holds.
+    pub(crate) fn end_call(&mut self) {
+        while self.pop().is_some() {}
+        if self.call.take().is_some() {
+            self.calls.end();
+        }
     }
 
     /// Makes room for a frame of a function and enters it: refs are null, and zero what may be read before it is written.
@@ -136,6 +160,12 @@ impl Stack {
     }
 }
 
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.end_call();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +189,7 @@ mod tests {
     fn what_is_at_hand_ends_at_the_limit_too() {
         const SLOTS: usize = 8;
         let limit = 3 * (SLOTS * size_of::<u32>() + size_of::<Frame>());
-        let mut stack = Stack::new(limit);
+        let mut stack = Stack::new(limit, Arc::default());
         stack.frames.reserve(16);
         stack.push(0, 0, &body(SLOTS)).unwrap();
         assert!(stack.push_at_hand(0, 0, &body(SLOTS), 1).is_some());

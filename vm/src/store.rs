@@ -5,6 +5,7 @@ use crate::interpreter::{InstanceState, Machine, NativeInstance, Scratch};
 use crate::module::{Module, ModuleInner};
 use crate::native::{Context, Signal};
 use crate::registry::ErasedNative;
+use crate::scope::Calls;
 use crate::stack::Stack;
 use crate::{Engine, Error, Func, Instance, InterruptHandle, Meter, Result, ResultExt, Value};
 use std::marker::PhantomData;
@@ -36,17 +37,21 @@ pub struct StoreCore {
     running: bool,
     /// Not shared with any other store, forks included.
     pub(crate) identity: Arc<()>,
+    /// Those of its meter, which may be lent to other stores.
+    calls: Arc<Calls>,
 }
 
 impl<T: Send + 'static> Store<T> {
     /// A store without instances.
     pub fn new(engine: &Engine, data: T) -> Self {
+        let context = Context::new(engine.clone(), Box::new(data));
         let core = StoreCore {
+            calls: context.meter.scope().calls().clone(),
             modules: Vec::new(),
             identities: Vec::new(),
             instances: Vec::new(),
             natives: Vec::new(),
-            context: Context::new(engine.clone(), Box::new(data)),
+            context,
             scratch: Scratch::default(),
             stacks: Vec::new(),
             running: false,
@@ -82,6 +87,7 @@ impl<T: Send + 'static> Store<T> {
         let context = Context::new(self.core.context.engine.clone(), Box::new(data));
         let account = context.meter.account();
         let core = StoreCore {
+            calls: context.meter.scope().calls().clone(),
             modules: self.core.modules.clone(),
             identities: self.core.identities.clone(),
             instances: self.core.instances.iter().map(|instance| instance.fork(account)).collect::<Result<_>>()?,
@@ -226,7 +232,7 @@ impl StoreCore {
     }
 
     pub(crate) fn take_stack(&mut self) -> Stack {
-        self.stacks.pop().unwrap_or_else(|| Stack::new(self.context.engine.config().stack_bytes))
+        self.stacks.pop().unwrap_or_else(|| Stack::new(self.context.engine.config().stack_bytes, self.calls.clone()))
     }
 
     pub(crate) fn give_stack(&mut self, stack: Stack) {
@@ -247,6 +253,7 @@ impl StoreCore {
     pub(crate) fn with_machine<R>(&mut self, stack: &mut Stack, run: impl FnOnce(&mut Machine<'_>) -> Result<R>) -> Result<R> {
         self.check_usable()?;
         self.running = true;
+        let scope = self.context.meter.scope.enter(stack.call());
         let mut machine = Machine {
             modules: &self.modules,
             instances: &mut self.instances,
@@ -257,6 +264,7 @@ impl StoreCore {
         };
         let result = run(&mut machine);
         self.running = false;
+        self.context.meter.scope.leave(scope);
         result
     }
 }

@@ -166,9 +166,10 @@ impl<A: IntoValues, R: FromValues> TypedFunc<A, R> {
         Ok(Self { function, types: PhantomData })
     }
 
-    /// Calls the function and waits for its results.
+    /// Calls the function and waits for its results. Arguments are handed over: the program works in place on a tensor to which
+    /// nothing else refers. One that the caller keeps a clone of keeps its value.
     pub fn call(&self, store: &mut StoreCore, arguments: A) -> Result<R> {
-        R::from_values(self.function.call(store, &arguments.into_values())?)
+        R::from_values(self.function.call_owned(store, arguments.into_values())?)
     }
 }
 

@@ -224,6 +224,10 @@ impl Executable for ClosureExecutable {
         })
     }
 
+    fn checks_writes(&self) -> bool {
+        true
+    }
+
     fn dispatch(&self, meter: &mut Meter, dispatch: &Dispatch<'_>) -> Result<()> {
         let inner = &self.library.0;
         let Some(export) = inner.exports.get(dispatch.export) else {

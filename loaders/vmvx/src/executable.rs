@@ -248,6 +248,10 @@ impl Executable for VmvxExecutable {
         })
     }
 
+    fn checks_writes(&self) -> bool {
+        true
+    }
+
     fn dispatch(&self, meter: &mut Meter, dispatch: &Dispatch<'_>) -> Result<()> {
         let entry = self.inner.entry(dispatch.export)?;
         let counts = check_count("bindings", entry.binding_count, dispatch.bindings.len())

@@ -232,10 +232,23 @@ unsafe fn equal_wide(a: *mut u8, b: *mut u8, rounds: usize) -> bool {
             b = inout(reg) b => _,
             left = inout(reg) rounds => left,
             mask = out(reg) _,
-            out("xmm0") _,
-            out("xmm1") _,
-            out("xmm2") _,
-            out("xmm3") _,
+            // `vzeroupper` clears the upper halves of these sixteen.
+            out("ymm0") _,
+            out("ymm1") _,
+            out("ymm2") _,
+            out("ymm3") _,
+            out("ymm4") _,
+            out("ymm5") _,
+            out("ymm6") _,
+            out("ymm7") _,
+            out("ymm8") _,
+            out("ymm9") _,
+            out("ymm10") _,
+            out("ymm11") _,
+            out("ymm12") _,
+            out("ymm13") _,
+            out("ymm14") _,
+            out("ymm15") _,
             options(nostack, readonly)
         );
     }

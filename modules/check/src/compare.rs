@@ -36,7 +36,7 @@ pub(crate) fn equal(found: &BufferView, wanted: &BufferView, meter: &mut Meter) 
     }
     let bytes = charge(found, meter)?;
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
-    let Some((start, part)) = bulk::first_difference(meter, (left, 0), (right, 0), bytes)? else { return Ok(None) };
+    let Some((start, part)) = bulk::first_difference(meter, (&left, 0), (&right, 0), bytes)? else { return Ok(None) };
     let byte = (start..start + part).find(|offset| left.load_u8(*offset) != right.load_u8(*offset)).unwrap_or(start);
     // Packed elements: the first that has a bit in the byte.
     let index = (byte as u64).saturating_mul(8) / (found.element_type().bits().max(1) as u64);
@@ -53,7 +53,7 @@ pub(crate) fn almost_equal(found: &BufferView, wanted: &BufferView, tolerance: &
     let (left, right) = (found.buffer().span(), wanted.buffer().span());
     for index in 0..found.element_count().unwrap_or(0) {
         poll_now_and_then(meter, index)?;
-        let (Some(a), Some(b)) = (number(left, index), number(right, index)) else { return Err(lost(index)) };
+        let (Some(a), Some(b)) = (number(&left, index), number(&right, index)) else { return Err(lost(index)) };
         if !tolerance.accepts(a, b) {
             let Tolerance { absolute, relative } = tolerance;
             let by = (a - b).abs();
@@ -73,7 +73,7 @@ pub(crate) fn all_true(view: &BufferView, meter: &mut Meter) -> Result<Option<St
     let span = view.buffer().span();
     for index in 0..view.element_count().unwrap_or(0) {
         poll_now_and_then(meter, index)?;
-        if is_zero(span, index).ok_or_else(|| lost(index))? {
+        if is_zero(&span, index).ok_or_else(|| lost(index))? {
             return Ok(Some(format!("element {index} is zero in {}", ViewText::with_limit(view, SHOWN))));
         }
     }

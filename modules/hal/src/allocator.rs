@@ -2,12 +2,15 @@
 
 use crate::State;
 use crate::device::Allocator;
-use vmfb_hal::{HalBuffer, MemoryType, Usage};
+use vmfb_hal::{Bytes, HalBuffer, MemoryType, Usage};
 use vmfb_memory::{BASE_ALIGNMENT, Span};
 use vmfb_vm::{Arguments, Buffer, Call, Error, Handle, Meter, Ref, Result, Status, bulk};
 
 /// Machine code needs bindings at multiples of this; what starts elsewhere cannot be used in place.
 const IMPORT_ALIGNMENT: usize = 16;
+
+/// What an imported constant costs besides its object.
+const CONSTANT_BYTES: u64 = 512;
 
 /// New zeroed bytes, charged to the store. All memory is good for everything, whatever the program asks for.
 pub(crate) fn new_buffer(meter: &mut Meter, length: i64) -> Result<Handle<HalBuffer>> {
@@ -47,7 +50,7 @@ pub(crate) fn allocate_initialized(call: &mut Call<'_, State>) -> Result<()> {
     let meter = &mut call.context.meter;
     let buffer = new_buffer(meter, source.len() as i64)?;
     meter.charge_bytes(source.len() as u64)?;
-    bulk::copy(meter, (source.span(), 0), (buffer.span(), 0), source.len())?;
+    bulk::copy(meter, (source.span(), 0), (&buffer.span(), 0), source.len())?;
     call.results.push_reference(buffer);
     Ok(())
 }
@@ -72,14 +75,18 @@ fn import_rest(call: &mut Call<'_, State>, attempt: i32) -> Result<()> {
     let (memory_type, usage) = (MemoryType(call.arguments.u32()?), Usage(call.arguments.u32()?));
     let imported = source_range(&mut call.arguments).and_then(|source| import_span(source.span(), memory_type, usage));
     match imported {
-        Ok(buffer) => call.results.push_reference(call.context.new_object(buffer)?),
+        Ok(buffer) => {
+            let buffer = Handle::charged(buffer, CONSTANT_BYTES, call.context.meter.account())?;
+            call.results.push_reference(buffer);
+        }
         Err(_) if attempt != 0 => call.results.push_reference(Ref::Null),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// A buffer over bytes that are there already.
+/// A buffer over bytes that are there already. Programs say that they do not write constants, and still do: compilers let some
+/// operations work in place. So each call writes on a view of its own.
 fn import_span(source: &Span, memory_type: MemoryType, usage: Usage) -> Result<HalBuffer> {
     if !source.is_writable() && usage.0 & Usage::SHARING_IMMUTABLE.0 == 0 {
         return Err(Error::new(Status::PermissionDenied, "a constant can only be imported for uses that do not write it"));
@@ -92,7 +99,10 @@ fn import_span(source: &Span, memory_type: MemoryType, usage: Usage) -> Result<H
         ));
     }
     let memory_type = MemoryType(memory_type.0 | MemoryType::HOST_LOCAL.0);
-    Ok(HalBuffer::with_usage(source.clone(), memory_type, usage))
+    if source.is_writable() {
+        return Ok(HalBuffer::with_usage(source.clone(), memory_type, usage));
+    }
+    Ok(HalBuffer::constant(source.clone(), memory_type, usage))
 }
 
 /// Reads source, offset and length: a range of a VM buffer. Length -1 means up to its end.
@@ -104,14 +114,20 @@ pub(crate) fn source_range(arguments: &mut Arguments<'_>) -> Result<Buffer> {
 
 /// A part of a span as programs state it: length -1 means up to the end.
 pub(crate) fn slice(span: &Span, offset: u64, length: u64) -> Result<Span> {
-    let (offset, length) = range(span, offset, length)?;
+    let (offset, length) = range(span.len(), offset, length)?;
     Ok(span.slice(offset, length)?)
 }
 
-/// Where a part of a span lies, as programs state it: length -1 means up to the end.
+/// A part of a buffer's bytes, stated likewise.
+pub(crate) fn part(bytes: &Bytes, offset: u64, length: u64) -> Result<Bytes> {
+    let (offset, length) = range(bytes.len(), offset, length)?;
+    bytes.slice(offset, length)
+}
+
+/// Where a part of so many bytes lies, as programs state it: length -1 means up to the end.
 #[inline]
-pub(crate) fn range(span: &Span, offset: u64, length: u64) -> Result<(usize, usize)> {
-    let available = span.len() as u64;
+pub(crate) fn range(bytes: usize, offset: u64, length: u64) -> Result<(usize, usize)> {
+    let available = bytes as u64;
     let rest = available.checked_sub(offset);
     let length = if length == u64::MAX { rest.unwrap_or(length) } else { length };
     match rest {

@@ -2,7 +2,7 @@
 
 use crate::State;
 use crate::device::Allocator;
-use vmfb_hal::{HalBuffer, printable, subspan};
+use vmfb_hal::{HalBuffer, Writer, printable, subspan};
 use vmfb_vm::{Call, Error, Result, Status};
 
 /// `rrrIii_v`: buffer, message, allocator, least length, memory types, usage.
@@ -49,7 +49,7 @@ pub(crate) fn load(call: &mut Call<'_, State>) -> Result<()> {
     let (offset, length) = value_range(buffer, call.arguments.u64()?, call.arguments.i32()?)?;
     let mut bytes = [0; 4];
     if let Some(target) = bytes.get_mut(..length) {
-        buffer.span().read(offset, target)?;
+        buffer.bytes().readable(&call.context.meter)?.read(offset, target)?;
     }
     call.results.push_i32(i32::from_le_bytes(bytes));
     Ok(())
@@ -60,7 +60,7 @@ pub(crate) fn store(call: &mut Call<'_, State>) -> Result<()> {
     let (value, buffer) = (call.arguments.i32()?, call.arguments.object::<HalBuffer>("the buffer")?);
     let (offset, length) = value_range(buffer, call.arguments.u64()?, call.arguments.i32()?)?;
     if let Some(bytes) = value.to_le_bytes().get(..length) {
-        buffer.span().write(offset, bytes)?;
+        buffer.bytes().writable(Writer::Checked, &mut call.context.meter)?.write(offset, bytes)?;
     }
     Ok(())
 }

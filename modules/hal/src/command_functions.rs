@@ -6,6 +6,7 @@ use crate::executable::LoadedExecutable;
 use crate::layout::PipelineLayout;
 use crate::program::{Command, Nested, Pattern, Slice, Workgroups, read_buffer, read_table};
 use smallvec::SmallVec;
+use vmfb_hal::Bytes;
 use vmfb_memory::Span;
 use vmfb_vm::{Arguments, Call, Error, Meter, Result, bulk};
 
@@ -80,7 +81,7 @@ pub(crate) fn update(call: &mut Call<'_, State>) -> Result<()> {
     let (length, slot) = (call.arguments.u64()?, call.arguments.u32()?);
     let source = crate::allocator::slice(source.span(), source_offset, length)?;
     let target = Slice::new(target, slot, target_offset, source.len() as u64)?;
-    let source = Slice::Direct(snapshot(source, &mut call.context.meter)?);
+    let source = Slice::Direct(Bytes::own(snapshot(source, &mut call.context.meter)?));
     commands.push(Command::Copy { source, target })
 }
 

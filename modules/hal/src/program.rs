@@ -1,12 +1,13 @@
 //! What a command buffer holds when it is finished, and how it is executed.
 
-use crate::allocator::{range, slice};
+use crate::allocator::{part, range};
 use crate::batch::Threads;
 use crate::executable::Kernels;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use vmfb_hal::{Binding, Dispatch, HalBuffer};
+use vmfb_hal::{Binding, Bytes, Dispatch, Executable, HalBuffer, Writer};
 use vmfb_memory::{Charge, ChargedVec, MemoryAccount, Span};
 use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt, bulk};
 
@@ -14,13 +15,13 @@ use vmfb_vm::{Arguments, Error, Meter, Result, ResultExt, bulk};
 #[derive(Clone)]
 pub(crate) enum Slice {
     /// Bytes that were known when the command was recorded.
-    Direct(Span),
+    Direct(Bytes),
     /// A part of an entry of the binding table that comes with a submission.
     Slot { slot: u32, offset: u64, length: u64 },
 }
 
 /// Buffers that come with a submission; null entries are allowed, unless a command uses them.
-pub(crate) type BindingTable = SmallVec<[Option<Span>; 4]>;
+pub(crate) type BindingTable = SmallVec<[Option<Bytes>; 4]>;
 
 /// One recorded command.
 pub(crate) enum Command {
@@ -83,7 +84,7 @@ impl Slice {
     /// A range of a buffer, or of the binding table's entry `slot` where the buffer is null.
     pub(crate) fn new(buffer: Option<&HalBuffer>, slot: u32, offset: u64, length: u64) -> Result<Self> {
         match buffer {
-            Some(buffer) => Ok(Self::Direct(slice(buffer.span(), offset, length)?)),
+            Some(buffer) => Ok(Self::Direct(part(buffer.bytes(), offset, length)?)),
             None => Ok(Self::Slot { slot, offset, length }),
         }
     }
@@ -95,9 +96,9 @@ impl Slice {
     }
 
     /// The bytes, with the binding table of a submission.
-    fn resolve<'a>(&'a self, table: &'a BindingTable) -> Result<Binding<'a>> {
+    fn resolve<'a>(&'a self, table: &'a BindingTable) -> Result<Cow<'a, Bytes>> {
         let (slot, offset, length) = match self {
-            Self::Direct(span) => return Ok(whole(span)),
+            Self::Direct(bytes) => return Ok(Cow::Borrowed(bytes)),
             Self::Slot { slot, offset, length } => (*slot, *offset, *length),
         };
         if table.is_empty() {
@@ -107,13 +108,22 @@ impl Slice {
         let entry = table.get(slot as usize);
         let entry = entry.ok_or_else(|| Error::out_of_range(format!("slot {slot} of a binding table with {count} entries")))?;
         let entry = entry.as_ref().ok_or_else(|| Error::precondition(format!("entry {slot} of the binding table is null")))?;
-        let (offset, length) = range(entry, offset, length).context(|| format!("entry {slot} of the binding table"))?;
-        Ok(Binding { span: entry, offset, length })
+        let (offset, length) = range(entry.len(), offset, length).context(|| format!("entry {slot} of the binding table"))?;
+        Ok(Cow::Owned(entry.slice(offset, length)?))
     }
 }
 
+/// The bytes of a binding, writable unless the executable fails where it writes what it must not: then a constant for which the
+/// account has no room is bound as it is.
+fn bind(bytes: &Bytes, executable: &dyn Executable, meter: &mut Meter) -> Result<Span> {
+    if !executable.checks_writes() {
+        return bytes.writable(Writer::MachineCode, meter);
+    }
+    bytes.writable(Writer::Checked, meter).or_else(|_| bytes.readable(meter))
+}
+
 /// All of a span.
-pub(crate) fn whole(span: &Span) -> Binding<'_> {
+fn whole(span: &Span) -> Binding<'_> {
     Binding { span, offset: 0, length: span.len() }
 }
 
@@ -129,8 +139,8 @@ pub(crate) fn read_table(arguments: &mut Arguments<'_>) -> Result<BindingTable> 
     for index in 0..arguments.span()? {
         let buffer = read_buffer(arguments)?;
         let (offset, length) = (arguments.u64()?, arguments.u64()?);
-        let span = buffer.map(|buffer| slice(buffer.span(), offset, length)).transpose();
-        table.push(span.context(|| format!("entry {index} of the binding table"))?);
+        let bytes = buffer.map(|buffer| part(buffer.bytes(), offset, length)).transpose();
+        table.push(bytes.context(|| format!("entry {index} of the binding table"))?);
     }
     Ok(table)
 }
@@ -148,22 +158,26 @@ impl Pattern {
         self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
     }
 
-    /// Fills a range, whose length must be a multiple of the pattern's.
-    pub(crate) fn fill(&self, target: Binding<'_>, meter: &mut Meter) -> Result<()> {
-        let (length, unit) = (target.length, self.length);
+    /// Fills bytes, whose number must be a multiple of the pattern's.
+    pub(crate) fn fill(&self, target: &Bytes, meter: &mut Meter) -> Result<()> {
+        let (length, unit) = (target.len(), self.length);
         if !length.is_multiple_of(usize::from(unit)) {
             return Err(Error::invalid(format!("{length} bytes cannot be filled with a pattern of {unit} bytes")));
         }
         meter.charge_bytes(length as u64)?;
-        bulk::fill(meter, (target.span, target.offset), length, self.bytes())
+        let target = target.writable(Writer::Checked, meter)?;
+        bulk::fill(meter, (&target, 0), length, self.bytes())
     }
 }
 
-/// Copies a range; where a length was given as "the rest", the shorter range counts.
-pub(crate) fn copy(source: Binding<'_>, target: Binding<'_>, meter: &mut Meter) -> Result<()> {
-    let length = source.length.min(target.length);
+/// Copies bytes; where a length was given as "the rest", the shorter range counts.
+pub(crate) fn copy(source: &Bytes, target: &Bytes, meter: &mut Meter) -> Result<()> {
+    let length = source.len().min(target.len());
     meter.charge_bytes(length as u64)?;
-    bulk::copy(meter, (source.span, source.offset), (target.span, target.offset), length)
+    // The target first: the source may be the same constant.
+    let target = target.writable(Writer::Checked, meter)?;
+    let source = source.readable(meter)?;
+    bulk::copy(meter, (&source, 0), (&target, 0), length)
 }
 
 impl Program {
@@ -187,9 +201,9 @@ impl Program {
 
     fn run_one(&self, command: &Command, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
         match command {
-            Command::Fill { target, pattern } => pattern.fill(target.resolve(table)?, meter).context(|| "filling a buffer".into()),
+            Command::Fill { target, pattern } => pattern.fill(&*target.resolve(table)?, meter).context(|| "filling a buffer".into()),
             Command::Copy { source, target } => {
-                copy(source.resolve(table)?, target.resolve(table)?, meter).context(|| "copying between buffers".into())
+                copy(&*source.resolve(table)?, &*target.resolve(table)?, meter).context(|| "copying between buffers".into())
             }
             Command::Dispatch(dispatch) => self.dispatch(dispatch, table, threads, meter).context(|| describe(dispatch)),
             Command::Nested(nested) => {
@@ -202,25 +216,52 @@ impl Program {
 
     fn dispatch(&self, dispatch: &RecordedDispatch, table: &BindingTable, threads: &Threads, meter: &mut Meter) -> Result<()> {
         let recorded = self.bindings.get(dispatch.bindings.clone()).unwrap_or_default();
-        let mut bindings: SmallVec<[Binding<'_>; 8]> = SmallVec::new();
+        let executable = &*dispatch.kernels.executable;
+        let mut spans: SmallVec<[Span; 8]> = SmallVec::new();
         for (index, slice) in recorded.iter().enumerate() {
-            bindings.push(slice.resolve(table).context(|| format!("binding {index}"))?);
+            let bound = slice.resolve(table).and_then(|bytes| bind(&bytes, executable, meter));
+            spans.push(bound.context(|| format!("binding {index}"))?);
         }
+        let bindings: SmallVec<[Binding<'_>; 8]> = spans.iter().map(whole).collect();
         let workgroup_count = match &dispatch.workgroups {
             Workgroups::Count(count) => *count,
-            Workgroups::Indirect(slice) => read_count(slice.resolve(table).context(|| "the workgroup count".into())?)?,
+            Workgroups::Indirect(slice) => {
+                let words = slice.resolve(table).and_then(|bytes| bytes.readable(meter));
+                read_count(&words.context(|| "the workgroup count".into())?)?
+            }
         };
         let constants = self.constants.get(dispatch.constants.clone()).unwrap_or_default();
         let concurrency = threads.count();
         let grid = Dispatch { export: dispatch.export, workgroup_count, constants, bindings: &bindings, concurrency };
-        dispatch.kernels.executable.dispatch(meter, &grid)
+        executable.dispatch(meter, &grid)
+    }
+
+    /// Keeps what a call sees of the constants that the program refers to, for execution after the call has ended.
+    pub(crate) fn hold(&self, table: &BindingTable, meter: &mut Meter, held: &mut Vec<Span>) {
+        let bindings = self.bindings.iter();
+        let others = self.commands.iter().flat_map(|command| match command {
+            Command::Fill { target, .. } => [Some(target), None],
+            Command::Copy { source, target } => [Some(source), Some(target)],
+            _ => [None, None],
+        });
+        for slice in bindings.chain(others.flatten()) {
+            if let Slice::Direct(bytes) = slice {
+                held.extend(bytes.hold(meter));
+            }
+        }
+        held.extend(table.iter().flatten().filter_map(|bytes| bytes.hold(meter)));
+        for command in self.commands.iter() {
+            if let Command::Nested(nested) = command {
+                nested.program.hold(&nested.table, meter, held);
+            }
+        }
     }
 }
 
-fn read_count(words: Binding<'_>) -> Result<[u32; 3]> {
+fn read_count(words: &Span) -> Result<[u32; 3]> {
     let word = |index: usize| {
-        let word = if words.length < 12 { None } else { words.span.load_u32(words.offset.saturating_add(index * 4)) };
-        word.ok_or_else(|| Error::out_of_range(format!("a workgroup count takes 12 bytes, there are {}", words.length)))
+        let word = words.load_u32(index * 4);
+        word.ok_or_else(|| Error::out_of_range(format!("a workgroup count takes 12 bytes, there are {}", words.len())))
     };
     Ok([word(0)?, word(1)?, word(2)?])
 }

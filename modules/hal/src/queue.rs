@@ -2,11 +2,11 @@
 
 use crate::State;
 use crate::batch::Threads;
-use crate::program::{BindingTable, Pattern, Program, copy, whole};
+use crate::program::{BindingTable, Pattern, Program, copy};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vmfb_hal::{Fence, FenceStatus, HalBuffer};
+use vmfb_hal::{Bytes, Fence, FenceStatus, HalBuffer};
 use vmfb_memory::{Charge, Span};
 use vmfb_vm::{Error, Handle, Meter, Result, ResultExt};
 
@@ -16,12 +16,12 @@ pub(crate) enum Work {
     /// The last use of a buffer is over.
     Release(#[expect(dead_code, reason = "held until it is dropped")] Handle<HalBuffer>),
     Fill {
-        target: Span,
+        target: Bytes,
         pattern: Pattern,
     },
     Copy {
-        source: Span,
-        target: Span,
+        source: Bytes,
+        target: Bytes,
     },
     Execute {
         programs: SmallVec<[Arc<Program>; 1]>,
@@ -78,6 +78,7 @@ impl State {
             signal.follow(wait, meter)?;
         }
         let deferred = Deferred {
+            _held: work.hold(meter),
             work,
             signal: Unsignalled(signal.cloned()),
             tab: self.tab.clone(),
@@ -119,16 +120,31 @@ impl Work {
     fn run(&self, threads: &Threads, meter: &mut Meter) -> Result<()> {
         match self {
             Self::Nothing | Self::Release(_) => Ok(()),
-            Self::Fill { target, pattern } => pattern.fill(whole(target), meter).context(|| "filling a buffer".into()),
-            Self::Copy { source, target } => copy(whole(source), whole(target), meter).context(|| "copying between buffers".into()),
+            Self::Fill { target, pattern } => pattern.fill(target, meter).context(|| "filling a buffer".into()),
+            Self::Copy { source, target } => copy(source, target, meter).context(|| "copying between buffers".into()),
             Self::Execute { programs, table } => programs.iter().try_for_each(|program| program.run(table, threads, meter)),
         }
+    }
+}
+
+impl Work {
+    fn hold(&self, meter: &mut Meter) -> Vec<Span> {
+        let mut held = Vec::new();
+        match self {
+            Self::Nothing | Self::Release(_) => {}
+            Self::Fill { target, .. } => held.extend(target.hold(meter)),
+            Self::Copy { source, target } => held.extend([source, target].into_iter().filter_map(|bytes| bytes.hold(meter))),
+            Self::Execute { programs, table } => programs.iter().for_each(|program| program.hold(table, meter, &mut held)),
+        }
+        held
     }
 }
 
 /// A submission that waits.
 struct Deferred {
     work: Work,
+    /// What the call sees of constants.
+    _held: Vec<Span>,
     signal: Unsignalled,
     tab: Arc<Tab>,
     threads: Threads,

@@ -1,13 +1,13 @@
 //! `device.queue.*` and `ex.file.from_memory`.
 
 use crate::State;
-use crate::allocator::{new_buffer, slice, source_range};
+use crate::allocator::{new_buffer, part, source_range};
 use crate::command::CommandBuffer;
 use crate::command_functions::snapshot;
 use crate::program::{BindingTable, Pattern, read_table};
 use crate::queue::Work;
 use smallvec::SmallVec;
-use vmfb_hal::{Fence, HalBuffer};
+use vmfb_hal::{Bytes, Fence, HalBuffer};
 use vmfb_memory::Span;
 use vmfb_vm::{Arguments, Call, Error, Ref, RefObject, Result, Status};
 
@@ -90,8 +90,8 @@ pub(crate) fn fill(call: &mut Call<'_, State>) -> Result<()> {
 pub(crate) fn update(call: &mut Call<'_, State>) -> Result<()> {
     let fences = header(call.state, &mut call.arguments)?;
     let (source, source_offset) = (call.arguments.buffer("the source buffer")?, call.arguments.u64()?);
-    let (source, target) = transfer(source.span(), source_offset, &mut call.arguments)?;
-    let source = snapshot(source, &mut call.context.meter)?;
+    let (source, target) = transfer(&Bytes::own(source.span().clone()), source_offset, &mut call.arguments)?;
+    let source = Bytes::own(snapshot(source.current(), &mut call.context.meter)?);
     submit(call, &fences, Work::Copy { source, target })
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn update(call: &mut Call<'_, State>) -> Result<()> {
 pub(crate) fn copy(call: &mut Call<'_, State>) -> Result<()> {
     let fences = header(call.state, &mut call.arguments)?;
     let (source, source_offset) = (call.arguments.object::<HalBuffer>("the source buffer")?, call.arguments.u64()?);
-    let (source, target) = transfer(source.span(), source_offset, &mut call.arguments)?;
+    let (source, target) = transfer(source.bytes(), source_offset, &mut call.arguments)?;
     submit(call, &fences, Work::Copy { source, target })
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn copy(call: &mut Call<'_, State>) -> Result<()> {
 pub(crate) fn read(call: &mut Call<'_, State>) -> Result<()> {
     let fences = header(call.state, &mut call.arguments)?;
     let (source, source_offset) = (call.arguments.object::<File>("the source file")?, call.arguments.u64()?);
-    let (source, target) = transfer(&source.0, source_offset, &mut call.arguments)?;
+    let (source, target) = transfer(&Bytes::own(source.0.clone()), source_offset, &mut call.arguments)?;
     submit(call, &fences, Work::Copy { source, target })
 }
 
@@ -203,14 +203,14 @@ pub(crate) fn file_from_memory(call: &mut Call<'_, State>) -> Result<()> {
 }
 
 /// Reads buffer, offset and length.
-fn buffer_slice(arguments: &mut Arguments<'_>) -> Result<Span> {
+fn buffer_slice(arguments: &mut Arguments<'_>) -> Result<Bytes> {
     let buffer: &HalBuffer = arguments.object("the target buffer")?;
-    slice(buffer.span(), arguments.u64()?, arguments.u64()?)
+    part(buffer.bytes(), arguments.u64()?, arguments.u64()?)
 }
 
 /// Reads target, target offset and length, and gives the ranges of source and target.
-fn transfer(source: &Span, source_offset: u64, arguments: &mut Arguments<'_>) -> Result<(Span, Span)> {
+fn transfer(source: &Bytes, source_offset: u64, arguments: &mut Arguments<'_>) -> Result<(Bytes, Bytes)> {
     let (target, target_offset) = (arguments.object::<HalBuffer>("the target buffer")?, arguments.u64()?);
     let length = arguments.u64()?;
-    Ok((slice(source, source_offset, length)?, slice(target.span(), target_offset, length)?))
+    Ok((part(source, source_offset, length)?, part(target.bytes(), target_offset, length)?))
 }

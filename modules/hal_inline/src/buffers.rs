@@ -35,7 +35,7 @@ pub(crate) fn allocate_initialized(meter: &mut Meter, alignment: i32, source: &R
     let (from, bytes) = range(source, offset, length)?;
     let buffer = allocate(meter, alignment, bytes as i64)?;
     meter.charge_bytes(bytes as u64)?;
-    bulk::copy(meter, (source.span(), from), (buffer.span(), 0), bytes)?;
+    bulk::copy(meter, (source.span(), from), (&buffer.span(), 0), bytes)?;
     Ok(buffer)
 }
 
@@ -68,9 +68,9 @@ pub(crate) fn length(buffer: &Ref) -> Result<i64> {
     hal_buffer(buffer).map(|buffer| buffer.len() as i64)
 }
 
-/// A VM buffer over the same bytes.
-pub(crate) fn storage(buffer: &Ref) -> Result<Buffer> {
-    hal_buffer(buffer).context(|| "asking for a buffer's storage".to_owned()).map(|buffer| buffer.storage())
+/// A VM buffer over the same bytes. A tensor that the host keeps is copied now.
+pub(crate) fn storage(meter: &mut Meter, buffer: &Ref) -> Result<Buffer> {
+    hal_buffer(buffer).and_then(|buffer| buffer.storage(meter)).context(|| "asking for a buffer's storage".to_owned())
 }
 
 /// The answer to a query; `None` for what is not known. `feature` says whether the processor has a feature.

@@ -104,7 +104,7 @@ fn a_part_lies_in_its_buffer() {
 fn storage_is_a_new_buffer_over_the_same_bytes() {
     let buffer = counted(4);
     assert_eq!(length(&buffer).unwrap(), 4);
-    let (first, second) = (storage(&buffer).unwrap(), storage(&buffer).unwrap());
+    let (first, second) = (storage(&mut Meter::default(), &buffer).unwrap(), storage(&mut Meter::default(), &buffer).unwrap());
     assert!(!first.same(&second));
     assert_eq!(first.origin(), Origin::Host);
     drop(buffer);
@@ -114,10 +114,10 @@ fn storage_is_a_new_buffer_over_the_same_bytes() {
 
 #[test]
 fn a_null_buffer_points_to_the_lost_constant() {
-    let error = storage(&Ref::Null).unwrap_err();
+    let error = storage(&mut Meter::default(), &Ref::Null).unwrap_err();
     assert_eq!(error.status(), Status::InvalidArgument);
     assert!(error.to_string().contains("--iree-flow-inline-constants-max-byte-length=268435456"), "{error}");
-    let error = storage(&Buffer::constant([]).into()).unwrap_err();
+    let error = storage(&mut Meter::default(), &Buffer::constant([]).into()).unwrap_err();
     assert_eq!(error.status(), Status::InvalidArgument);
     assert!(!error.to_string().contains("--iree"), "{error}");
     assert_eq!(status(length(&Ref::Null)), Some(Status::InvalidArgument));

@@ -83,8 +83,9 @@ impl NativeModule for HalInline {
 fn buffer_allocate(call: &mut Call<'_, ()>) -> Result<()> {
     let (alignment, length) = (call.arguments.i32()?, call.arguments.i64()?);
     let buffer = buffers::allocate(&mut call.context.meter, alignment, length)?;
-    call.results.push_reference(buffer.clone());
-    call.results.push_reference(buffer.storage());
+    let storage = buffer.storage(&mut call.context.meter)?;
+    call.results.push_reference(buffer);
+    call.results.push_reference(storage);
     Ok(())
 }
 
@@ -92,8 +93,9 @@ fn buffer_allocate_initialized(call: &mut Call<'_, ()>) -> Result<()> {
     let (alignment, source) = (call.arguments.i32()?, call.arguments.reference()?);
     let (offset, length) = (call.arguments.i64()?, call.arguments.i64()?);
     let buffer = buffers::allocate_initialized(&mut call.context.meter, alignment, source, offset, length)?;
-    call.results.push_reference(buffer.clone());
-    call.results.push_reference(buffer.storage());
+    let storage = buffer.storage(&mut call.context.meter)?;
+    call.results.push_reference(buffer);
+    call.results.push_reference(storage);
     Ok(())
 }
 
@@ -117,7 +119,7 @@ fn buffer_length(call: &mut Call<'_, ()>) -> Result<()> {
 }
 
 fn buffer_storage(call: &mut Call<'_, ()>) -> Result<()> {
-    call.results.push_reference(buffers::storage(call.arguments.reference()?)?);
+    call.results.push_reference(buffers::storage(&mut call.context.meter, call.arguments.reference()?)?);
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! `executable.dispatch`: checks what the arguments name and runs the grid.
 
 use crate::shim::{DispatchArguments, MAXIMUM_BINDINGS, Signature, Target, unpack};
+use crate::constants::Constants as KnownConstants;
 use smallvec::SmallVec;
 use vmfb_hal::{Binding, Dispatch, Executable, ExecutableReference, LOST_CONSTANT_HINT};
+use vmfb_memory::Span;
 use vmfb_vm::abi::{Layout, resolve_reference};
 use vmfb_vm::{Error, Meter, Ref, Result};
 
@@ -15,13 +17,24 @@ type Constants = SmallVec<[u32; 64]>;
 /// Bindings of a dispatch.
 type Bindings<'a> = SmallVec<[Binding<'a>; MAXIMUM_BINDINGS]>;
 
+/// Private views of constants, and which bindings they stand for.
+type Views = SmallVec<[(usize, Span); 4]>;
+
 /// Unpacks the arguments of a dispatch, checks them and runs its grid.
-pub(crate) fn dispatch(signature: Signature, buffer: &[u8], references: &[Ref], meter: &mut Meter, concurrency: usize) -> Result<()> {
+pub(crate) fn dispatch(
+    signature: Signature,
+    buffer: &[u8],
+    references: &[Ref],
+    known: &mut KnownConstants,
+    meter: &mut Meter,
+    concurrency: usize,
+) -> Result<()> {
     let arguments = unpack(signature, Layout::Aligned, buffer)?;
     let executable = resolve_reference(arguments.executable, references)?;
     let executable = &*executable.object::<ExecutableReference>("the executable of a dispatch")?.0;
     let workgroup_count = workgroup_count(arguments.workgroup_count)?;
     let Some(export) = export(executable, arguments.target, workgroup_count)? else { return Ok(()) };
+    let private;
     let mut bindings = Bindings::new();
     collect_bindings(executable, export, &arguments, references, &mut bindings)?;
     check_counts(executable, export, arguments.constants().len(), bindings.len())?;
@@ -44,6 +57,12 @@ pub(crate) fn dispatch(signature: Signature, buffer: &[u8], references: &[Ref], 
     .entered();
     if workgroup_count.contains(&0) {
         return Ok(());
+    }
+    private = private_views(executable, &bindings, known, meter)?;
+    for (index, span) in &private {
+        if let Some(binding) = bindings.get_mut(*index) {
+            *binding = Binding { span, offset: 0, length: span.len() };
+        }
     }
     executable.dispatch(meter, &Dispatch { export, workgroup_count, constants, bindings: &bindings, concurrency })
 }
@@ -102,6 +121,19 @@ fn collect_bindings<'a>(
         }
     }
     Ok(())
+}
+
+/// What machine code gets in place of constants, by index of the binding. Kernels whose writes are checked get the constants.
+#[inline]
+fn private_views(executable: &dyn Executable, bindings: &Bindings<'_>, known: &mut KnownConstants, meter: &mut Meter) -> Result<Views> {
+    let mut views = Views::new();
+    if executable.checks_writes() {
+        return Ok(views);
+    }
+    for (index, binding) in bindings.iter().enumerate().filter(|(_, binding)| !binding.span.is_writable()) {
+        views.push((index, known.writable(binding, meter)?));
+    }
+    Ok(views)
 }
 
 /// Compares with what the export declares, where it does.

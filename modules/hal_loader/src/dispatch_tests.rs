@@ -54,7 +54,7 @@ impl Case {
             &[self.constants.len() as u16, self.bindings.len() as u16],
             &mut bytes,
         )?;
-        dispatch(signature, &bytes, &references, &mut Meter::default(), 1)?;
+        dispatch(signature, &bytes, &references, &mut KnownConstants::default(), &mut Meter::default(), 1)?;
         Ok(self.kernels.seen.lock().unwrap().pop())
     }
 
@@ -232,7 +232,10 @@ fn slots_that_refer_to_nothing_are_refused() {
         for slot in [[9u8, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 2, 0, 0, 0]] {
             let mut bytes = bytes.clone();
             bytes[at..at + 8].copy_from_slice(&slot);
-            let error = dispatch(Signature::Function, &bytes, &references, &mut Meter::default(), 1).unwrap_err();
+            let error = {
+                let known = &mut KnownConstants::default();
+                dispatch(Signature::Function, &bytes, &references, known, &mut Meter::default(), 1).unwrap_err()
+            };
             assert_eq!(error.status(), Status::InvalidArgument);
         }
     }

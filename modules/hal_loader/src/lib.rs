@@ -4,6 +4,7 @@
 //! loaders, never a concrete loader. [`shim`] unpacks the argument buffer of a dispatch.
 #![forbid(unsafe_code)]
 
+mod constants;
 mod dispatch;
 mod load;
 mod lookup;
@@ -14,6 +15,7 @@ mod test_support;
 use std::fmt;
 use std::sync::Arc;
 
+use constants::Constants;
 use lookup::LookupCache;
 use shim::Signature;
 use vmfb_hal::ExecutableLoader;
@@ -28,6 +30,7 @@ pub struct HalLoader {
 #[derive(Default)]
 pub struct LoaderState {
     lookups: LookupCache,
+    constants: Constants,
 }
 
 impl HalLoader {
@@ -65,7 +68,8 @@ impl NativeModule for HalLoader {
         let dispatch = |signature: Signature| {
             NativeFunction::raw("executable.dispatch", signature.convention(), move |call: &mut RawCall<'_, LoaderState>| {
                 let concurrency = call.context.engine().worker_threads();
-                dispatch::dispatch(signature, call.arguments, call.references, &mut call.context.meter, concurrency)
+                let (constants, meter) = (&mut call.state.constants, &mut call.context.meter);
+                dispatch::dispatch(signature, call.arguments, call.references, constants, meter, concurrency)
             })
         };
         vec![
@@ -88,6 +92,7 @@ impl NativeModule for HalLoader {
     fn notify(&self, state: &mut LoaderState, signal: Signal) -> Result<()> {
         if signal == Signal::LowMemory {
             state.lookups.clear();
+            state.constants.clear();
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::index::Parameter;
 use crate::provider::{Providers, Scope};
 use crate::request::{Request, Requests, read_text};
-use vmfb_hal::{Fence, FenceStatus, HalBuffer, MemoryType, Usage};
+use vmfb_hal::{Fence, FenceStatus, HalBuffer, MemoryType, Usage, Writer};
 use vmfb_memory::{BASE_ALIGNMENT, Span};
 use vmfb_vm::{Arguments, Call, ElementKind, Error, Handle, Meter, RefType, Result, ResultExt, Status, Value};
 
@@ -13,6 +13,9 @@ const WRITING: u32 = 0x2 | 0x800 | 0x2000;
 /// What work that waits costs besides what it refers to, and each of its copies.
 const WAITING_BYTES: u64 = 512;
 const COPY_BYTES: u64 = 192;
+
+/// What a parameter that is used in place costs besides its object.
+const CONSTANT_BYTES: u64 = 512;
 
 /// What a call waits for and signals; null means nothing.
 pub(crate) struct Fences<'a> {
@@ -144,7 +147,7 @@ impl Target {
             // In range, as checked.
             let bytes = bytes.slice(parameter_offset as usize, length as usize)?;
             if bytes.address().addr().is_multiple_of(BASE_ALIGNMENT) {
-                return Handle::charged(HalBuffer::with_usage(bytes, memory_type, self.usage), 0, meter.account());
+                return Handle::charged(HalBuffer::constant(bytes, memory_type, self.usage), CONSTANT_BYTES, meter.account());
             }
         }
         let bytes = usize::try_from(length).map_err(|_| Error::exhausted(format!("no memory for {length} bytes")))?;
@@ -165,13 +168,13 @@ impl Target {
 /// Finds a parameter and the part of the target that it goes to. Copying it cannot fail then.
 pub(crate) fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request, meter: &mut Meter) -> Result<Copy> {
     let parameter = scope.find(&request.key)?;
-    let checked = || -> Result<Copy> {
+    let mut checked = || -> Result<Copy> {
         parameter.check(request.parameter_offset, request.length)?;
         let (start, length) = match target.resolve_range(request.buffer_offset, request.length)? {
             (start, length) if length as u64 == request.length => (start, length),
             (_, length) => return Err(Error::out_of_range(format!("the buffer has room for {length} bytes only"))),
         };
-        let target = target.span().slice(start, length)?;
+        let target = target.bytes().slice(start, length)?.writable(Writer::Checked, meter)?;
         if !target.is_writable() && !target.is_empty() {
             return Err(Error::new(Status::PermissionDenied, "the target buffer is read-only"));
         }

@@ -36,7 +36,7 @@ fn depths(engine: &Engine) -> Result<Vec<usize>> {
     let mut context = Context::new(engine.clone(), Box::new(()));
     let mut instances = [InstanceState::new(64, 1, vec![ImportSlot::Unresolved], &account)?];
     let mut scratch = Scratch::default();
-    let mut stack = Stack::new(1 << 12);
+    let mut stack = Stack::new(1 << 12, Arc::default());
     stack.push(0, 0, module.body(0)?)?;
     for (register, reference) in [(0, Ref::from(buffer)), (NUMBERS, numbers()?), (REFERENCES, references()?)] {
         stack.refs[usize::from(register)] = reference;
