@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result, printable};
 use crate::interrupt;
 use crate::parameters::ParameterArguments;
 use crate::session::{self, Callable, Session};
+use crate::statistics;
 use crate::trace;
 use crate::values::ValueReader;
 use clap::{ArgAction, Parser};
@@ -41,6 +42,10 @@ pub struct BenchArguments {
     /// Seconds that a run takes at least, where the number of calls is not given
     #[arg(long = "min_time", value_name = "SECONDS", default_value_t = 0.2)]
     min_time: f64,
+
+    /// Print on the standard error how much memory was used
+    #[arg(long = "print_statistics", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    print_statistics: bool,
 
     /// Print JSON
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
@@ -119,6 +124,9 @@ fn run(arguments: BenchArguments) -> Result<ExitCode> {
         if ends {
             break;
         }
+    }
+    if arguments.print_statistics {
+        eprint!("{}", statistics::text(&arguments.modules.device, session.store.account()));
     }
     if !measurements.is_empty() {
         write_output(&if arguments.json { json(&measurements) } else { table(&measurements) })?;

@@ -94,7 +94,7 @@ fn tests(modules: &[(String, Module)], filter: Option<&str>) -> Result<Vec<Strin
         (true, None) => Err(Failure::new(Status::NotFound, format!("{path} has no test functions"))),
         (true, Some(filter)) => {
             let message = format!("{path} has no test function with '{filter}' in its name");
-            Err(Failure::new(Status::NotFound, message).help(format!("it has\n{}", session::listing(module))))
+            Err(Failure::new(Status::NotFound, message).help(format!("it has\n{}", session::listing_near(module, filter))))
         }
     }
 }
@@ -104,7 +104,7 @@ fn test_name(module: &Module, export: &ExportInfo<'_>) -> Result<String> {
     if export.convention.arguments.len() == fences && export.convention.results.is_empty() {
         return Ok(export.name.to_owned());
     }
-    let message = format!("the function '{}' is no test: it takes or returns something", export.name);
+    let message = format!("the function '{}' is not a test: it takes or returns something", export.name);
     Err(Failure::invalid(message).help("name the tests with --filter=TEXT, or call the function with vm-run"))
 }
 

@@ -9,7 +9,9 @@ use crate::output::{self, Destination};
 use crate::parameters::ParameterArguments;
 use crate::report;
 use crate::session::{self, Callable, Session};
+use crate::statistics;
 use crate::trace;
+use crate::values::counted;
 use crate::values::{Expectation, ValueReader};
 use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
@@ -105,6 +107,10 @@ struct ComparisonArguments {
     /// Tolerated difference as a fraction of the expected value, in addition
     #[arg(long = "expected_rtol", value_name = "X", default_value_t = Tolerances::default().relative)]
     expected_rtol: f64,
+
+    /// Tolerated difference of integers, for quantised programs
+    #[arg(long = "expected_integer_threshold", value_name = "N", default_value_t = Tolerances::default().integer)]
+    expected_integer_threshold: u64,
 }
 
 impl ComparisonArguments {
@@ -116,6 +122,7 @@ impl ComparisonArguments {
             f64: self.expected_f64_threshold,
             bf16: self.expected_bf16_threshold,
             relative: self.expected_rtol,
+            integer: self.expected_integer_threshold,
         }
     }
 }
@@ -150,8 +157,7 @@ fn run(arguments: RunArguments) -> Result<ExitCode> {
     let failed = check_failures(&report);
     failed.iter().for_each(|failure| eprintln!("{failure}"));
     if arguments.print_statistics {
-        let account = session.store.account();
-        eprintln!("memory: {} bytes at most, {} bytes at the end", account.peak(), account.used());
+        eprint!("{}", statistics::text(&arguments.modules.device, session.store.account()));
     }
     if failed.is_empty() { code } else { code.map(|_| ExitCode::from(1)) }
 }
@@ -183,7 +189,7 @@ fn check_outputs(arguments: &RunArguments, callable: &Callable) -> Result<()> {
     if found == 0 || found == wanted {
         return Ok(());
     }
-    let message = format!("@{} has {wanted} results, outputs are named for {found}", callable.name);
+    let message = format!("@{} has {}, --output is given {}", callable.name, counted(wanted, "result"), counted(found, "time"));
     Err(Failure::new(Status::OutOfRange, message).help("write one --output for each result; --output= drops it"))
 }
 
