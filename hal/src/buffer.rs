@@ -80,12 +80,26 @@ impl HalBuffer {
 
     /// Counts one more owner of the allocation.
     pub fn preserve(&self) {
-        let _ = self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_add(1));
+        self.change_owners(|owners| owners.checked_add(1));
     }
 
     /// Counts one owner of the allocation less; true if it was the last.
     pub fn discard(&self) -> bool {
-        self.owners().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owners| owners.checked_sub(1)) == Ok(1)
+        self.change_owners(|owners| owners.checked_sub(1)) == Some(1)
+    }
+
+    /// Replaces the number of owners by what `next` makes of it; the number before, or `None` if there is no next one.
+    /// (The library's method for this has another name in newer releases than in the oldest that is supported.)
+    fn change_owners(&self, next: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let owners = self.owners();
+        let mut current = owners.load(Ordering::Relaxed);
+        while let Some(changed) = next(current) {
+            match owners.compare_exchange_weak(current, changed, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(before) => return Some(before),
+                Err(now) => current = now,
+            }
+        }
+        None
     }
 
     /// Whether the allocation has one owner.

@@ -22,13 +22,7 @@ pub fn reference_types(definition: &ModuleDef, function: u32, references: usize)
 }
 
 /// Reads the first block of a function whose references are the arguments of the first one that `arguments` names.
-fn follow(
-    definition: &ModuleDef,
-    function: u32,
-    arguments: &[Option<usize>],
-    depth: usize,
-    found: &mut [Option<DeclaredType>],
-) {
+fn follow(definition: &ModuleDef, function: u32, arguments: &[Option<usize>], depth: usize, found: &mut [Option<DeclaredType>]) {
     let mut known = Registers::default();
     for (register, argument) in (0u16..).zip(arguments) {
         known.references.extend(argument.map(|argument| (register, argument)));

@@ -140,8 +140,7 @@ fn parse<T: Parser>(arguments: Vec<String>) -> std::result::Result<T, Problem> {
         .filter(|argument| matches!(argument.get_action(), ArgAction::Set) && !argument.is_positional())
         .map(|argument| argument.get_id().clone())
         .collect();
-    let mut command =
-        once.iter().fold(T::command(), |command, id| command.mut_arg(id, |argument| argument.overrides_with(id.clone())));
+    let mut command = once.iter().fold(T::command(), |command, id| command.mut_arg(id, |argument| argument.overrides_with(id.clone())));
     command.build();
     let expanded = expand_flag_files(arguments.collect(), &command).map_err(Problem::Failure)?;
     if let Some(failure) = expanded.iter().find_map(|argument| unsupported(&command, argument)) {

@@ -91,13 +91,12 @@ fn run(arguments: DumpArguments) -> Result<ExitCode> {
     let length = bytes.len();
     let head = bytes.slice(0, length.min(file_kind::HEAD))?.to_vec()?;
     let opened = Archive::open(bytes).and_then(|archive| archive.definition().map(|definition| (archive, definition)));
-    let (archive, definition) =
-        opened.map_err(|error| unreadable(vmfb_vm::Error::from(error).into(), &arguments.file, &head, length))?;
+    let (archive, definition) = opened.map_err(|error| unreadable(vmfb_vm::Error::from(error).into(), &arguments.file, &head, length))?;
     match arguments.output {
         Output::FlatbufferBinary => return write_bytes(archive.flatbuffer()),
         Output::FlatbufferJson => {
             let layout = if arguments.pretty { json::Layout::Indented } else { json::Layout::OneLine };
-            return write_output(&(json::text(&archive, &definition, layout)? + "\n"));
+            return write_output(&json::text(&archive, &definition, layout)?);
         }
         Output::All | Output::Metadata | Output::Disassembly => {}
     }

@@ -21,7 +21,10 @@ pub fn of_path(path: &str, tool: &str) -> Option<FileKind> {
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.is_dir() {
         let message = "is a folder".to_owned();
-        return Some(FileKind { message, help: format!("name a module file in it, for example {}", Path::new(path).join("model.vmfb").display()) });
+        return Some(FileKind {
+            message,
+            help: format!("name a module file in it, for example {}", Path::new(path).join("model.vmfb").display()),
+        });
     }
     if !metadata.is_file() {
         return None;
@@ -40,7 +43,8 @@ pub fn of_bytes(path: &str, head: &[u8], length: u64, tool: &str) -> Option<File
         let help = format!("give it beside the module that uses it: {tool} model.vmfb --parameters=[scope=]{path}");
         kind(&format!("holds weights ({format}), not a program"), help)
     };
-    let array = |format: &str| kind(&format!("is {format}, not a program"), format!("give it as a value: vm-run model.vmfb --input=@{path}"));
+    let array =
+        |format: &str| kind(&format!("is {format}, not a program"), format!("give it as a value: vm-run model.vmfb --input=@{path}"));
     if length == 0 {
         return kind("is empty", "compile the program again, to a file that can be written".to_owned());
     }
@@ -49,22 +53,37 @@ pub fn of_bytes(path: &str, head: &[u8], length: u64, tool: &str) -> Option<File
         [b'G', b'G', b'U', b'F', ..] => return weights(".gguf"),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => return array("an array file of numpy"),
         [0x7F, b'E', b'L', b'F', ..] => {
-            return kind("is an ELF file: machine code without the module around it", format!("compile the program to a module: {}", command("model.mlir", "model.vmfb")));
+            return kind(
+                "is an ELF file: machine code without the module around it",
+                format!("compile the program to a module: {}", command("model.mlir", "model.vmfb")),
+            );
         }
         [b'M', b'Z', ..] if extension == "dll" || extension == "exe" => {
-            return kind("is a Windows program or library", format!("compile the program to a module: {}", command("model.mlir", "model.vmfb")));
+            return kind(
+                "is a Windows program or library",
+                format!("compile the program to a module: {}", command("model.mlir", "model.vmfb")),
+            );
         }
         [b'M', b'L', 0xEF, b'R', ..] => return mlir(path, &compiled, "MLIR bytecode"),
-        [b'P', b'K', 3, 4, ..] if extension == "npz" => return array("an archive of numpy arrays"),
+        [b'P', b'K', 3, 4, ..] if extension == "npz" => {
+            let help = format!("give one of its arrays as a value: vm-run model.vmfb --input=@{path}:KEY");
+            return kind("is an archive of numpy arrays, not a program", help);
+        }
         [b'P', b'K', 3, 4, ..] if matches!(extension.as_str(), "pt" | "pth") => {
-            return kind("is a PyTorch checkpoint", format!("export the model to ONNX or MLIR and compile it: {}", command("model.mlir", &compiled)));
+            return kind(
+                "is a PyTorch checkpoint",
+                format!("export the model to ONNX or MLIR and compile it: {}", command("model.mlir", &compiled)),
+            );
         }
         [b'P', b'K', 3, 4, ..] => {
             return kind("is a ZIP archive without a module in it", "a module file of that form begins with an entry module.fb".to_owned());
         }
         [0x1F, 0x8B, ..] => return kind("is compressed with gzip", format!("unpack it first: gunzip {path}")),
         [_, _, _, _, b'T', b'F', b'L', b'3', ..] => {
-            return kind("is a TensorFlow Lite model", format!("import and compile it: iree-import-tflite {path} -o model.tosa && {}", command("model.tosa", &compiled)));
+            return kind(
+                "is a TensorFlow Lite model",
+                format!("import and compile it: iree-import-tflite {path} -o model.tosa && {}", command("model.tosa", &compiled)),
+            );
         }
         _ => {}
     }
@@ -86,7 +105,10 @@ pub fn of_bytes(path: &str, head: &[u8], length: u64, tool: &str) -> Option<File
         return mlir(path, &compiled, "MLIR text");
     }
     if matches!(extension.as_str(), "json" | "txt" | "md" | "py" | "csv" | "vmfb" | "") {
-        return kind("is text, not a compiled module", format!("modules are written by the compiler: {}", command("model.mlir", "model.vmfb")));
+        return kind(
+            "is text, not a compiled module",
+            format!("modules are written by the compiler: {}", command("model.mlir", "model.vmfb")),
+        );
     }
     None
 }

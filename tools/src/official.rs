@@ -76,6 +76,8 @@ pub const FLAGS: &[OfficialFlag] = &[
     request("list_devices", "only vm-run lists them"),
     request("dump_devices", "only vm-run lists them"),
     flag("print_statistics", "false", "each test has memory of its own; vm-run prints what a call takes"),
+    flag("function", "", "the function is chosen in another way; see --help"),
+    request("input", "tests take no values"),
     request("module", "one file is shown at a time: name it without a flag"),
     flag("batch_size", "1", NO_BENCHMARK),
     flag("batch_concurrency", "1", "calls of a store follow each other; measure with several processes"),

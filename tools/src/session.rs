@@ -49,12 +49,14 @@ pub fn load(engine: &Engine, arguments: &ModuleArguments) -> Result<Vec<(String,
         return Err(Failure::usage("no module is named").help("name a .vmfb file, for example: vm-run model.vmfb --list"));
     }
     let mapped = arguments.module_mode == ModuleMode::Mmap && engine.native_code() == NativeCode::Allow;
-    let module = |path: &String| match path.as_str() {
-        "-" => return read_standard_input(engine),
-        path if mapped => Module::from_mapped(engine, path),
-        path => Module::from_file(engine, path),
-    }
-    .map_err(|error| with_kind(error.into(), path, file_kind::of_path(path, &tool())));
+    let module = |path: &String| {
+        match path.as_str() {
+            "-" => return read_standard_input(engine),
+            path if mapped => Module::from_mapped(engine, path),
+            path => Module::from_file(engine, path),
+        }
+        .map_err(|error| with_kind(error.into(), path, file_kind::of_path(path, &tool())))
+    };
     paths.into_iter().map(|path| Ok((path.clone(), module(path).map_err(|failure| with_load_help(failure, path))?))).collect()
 }
 

@@ -9,8 +9,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         let part = if candidate.contains(name) || name.contains(candidate) { 1.0 } else { 0.0 };
         part + strsim::jaro_winkler(name, candidate)
     };
-    let mut scored: Vec<(usize, f64)> =
-        candidates.into_iter().enumerate().map(|(index, candidate)| (index, likeness(candidate))).collect();
+    let mut scored: Vec<(usize, f64)> = candidates.into_iter().enumerate().map(|(index, candidate)| (index, likeness(candidate))).collect();
     // Equals stay in their order.
     scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     scored.into_iter().take(MOST_SUGGESTIONS).map(|(index, _)| index).collect()

@@ -7,8 +7,8 @@ use crate::failure::{Failure, Result};
 use serde::Serialize;
 use vmfb_bytecode::archive::Archive;
 use vmfb_bytecode::definition::{
-    Attribute, DebugDatabase, Dependency, Export, Function, Import, Location, ModuleDef, Necessity, Requirements, Rodata,
-    RodataPlacement, Signature,
+    Attribute, DebugDatabase, Dependency, Export, Function, Import, Location, ModuleDef, Necessity, Requirements, Rodata, RodataPlacement,
+    Signature,
 };
 use vmfb_vm::Status;
 
@@ -225,12 +225,8 @@ fn pairs(attributes: &[Attribute]) -> Vec<Pair<'_>> {
 
 /// The names of the requirement bits; empty without any.
 fn requirement_names(requirements: Requirements) -> String {
-    let names = [
-        (Requirements::F32, "EXT_F32"),
-        (Requirements::F64, "EXT_F64"),
-        (Requirements::YIELD, "YIELD"),
-        (Requirements::UNWIND, "UNWIND"),
-    ];
+    let names =
+        [(Requirements::F32, "EXT_F32"), (Requirements::F64, "EXT_F64"), (Requirements::YIELD, "YIELD"), (Requirements::UNWIND, "UNWIND")];
     names.iter().filter(|(bit, _)| requirements.0 & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result, io_status, printable};
 use crate::npy::{self, Array};
 use crate::values::type_text;
-use safetensors::tensor::{Dtype, Metadata, SafeTensors};
+use safetensors::tensor::{Dtype, Metadata};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use vmfb_hal::{Class, ElementType};
@@ -81,7 +81,8 @@ impl Archive {
             (&mut file).take(8 + length).read_to_end(&mut header)
         };
         rewound().map_err(|error| unreadable(path, &error))?;
-        let (_, metadata) = SafeTensors::read_metadata(&header).map_err(|error| broken(path, &error))?;
+        let json = header.get(8..).unwrap_or_default();
+        let metadata: Metadata = serde_json::from_slice(json).map_err(|error| broken(path, &error))?;
         Ok(Some(Self::Safetensors { file, metadata, start: 8 + length }))
     }
 
@@ -116,8 +117,8 @@ impl Archive {
     }
 
     fn read(&mut self, path: &str, key: &str, limit: u64) -> Result<Array> {
-        let missing = Failure::new(Status::NotFound, format!("{path} has no tensor '{key}'"))
-            .help(format!("it holds\n{}", listing(&self.keys()?)));
+        let missing =
+            Failure::new(Status::NotFound, format!("{path} has no tensor '{key}'")).help(format!("it holds\n{}", listing(&self.keys()?)));
         match self {
             Self::Npz(archive) => {
                 let name = if key.ends_with(".npy") { key.to_owned() } else { format!("{key}.npy") };
@@ -131,9 +132,8 @@ impl Archive {
             }
             Self::Safetensors { file, metadata, start } => {
                 let Some(tensor) = metadata.info(key) else { return Err(missing) };
-                let element_type = element_type(tensor.dtype).ok_or_else(|| {
-                    Failure::new(Status::Unimplemented, format!("'{key}' of {path} has elements of {:?}", tensor.dtype))
-                })?;
+                let element_type = element_type(tensor.dtype)
+                    .ok_or_else(|| Failure::new(Status::Unimplemented, format!("'{key}' of {path} has elements of {:?}", tensor.dtype)))?;
                 let (begin, end) = tensor.data_offsets;
                 let length = end.saturating_sub(begin) as u64;
                 let shape: Vec<u64> = tensor.shape.iter().map(|size| *size as u64).collect();
