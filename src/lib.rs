@@ -46,7 +46,7 @@ pub use vmfb_memory as memory;
 pub use vmfb_vm::{
     Buffer, Caller, Config, ElementKind, Engine, Error, ExportInfo, FrameTrace, FromValues, FuelMetering, Func, Handle, HostType, Instance,
     InterruptHandle, Interruption, IntoValues, Invocation, Linker, List, Meter, Module, ModuleBytes, NativeCode, NativeFunction,
-    NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TypedFunc, Value,
+    NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TracedInstruction, Tracer, TypedFunc, Value,
 };
 pub use wiring::{linker, linker_with, loaders};
 

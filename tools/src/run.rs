@@ -17,7 +17,7 @@ use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use vmfb::modules::check::{Check, CheckReport};
-use vmfb_vm::{Interruption, Status, Value};
+use vmfb_vm::{Engine, Interruption, Status, Value};
 
 const EXAMPLES: &str = include_str!("run_help.txt");
 
@@ -71,6 +71,10 @@ pub struct RunArguments {
     /// Show what happens: load, link, init, invoke, dispatch; twice for more
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
+
+    /// Write each instruction of bytecode to the standard error before it runs
+    #[arg(long = "trace_execution", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    trace_execution: bool,
 
     /// Print how much memory was used
     #[arg(long = "print_statistics", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
@@ -137,7 +141,8 @@ fn run(arguments: RunArguments) -> Result<ExitCode> {
     if let Some(answer) = arguments.devices.answer()? {
         return write_output(&answer);
     }
-    let engine = session::engine(&arguments.limits, Interruption::On);
+    let config = session::config(&arguments.limits, Interruption::On);
+    let engine = Engine::new(if arguments.trace_execution { config.trace(trace::tracer()) } else { config });
     let modules = session::load(&engine, &arguments.modules)?;
     if arguments.list {
         return print(|out| {

@@ -62,16 +62,20 @@ pub fn load(engine: &Engine, arguments: &ModuleArguments) -> Result<Vec<(String,
 
 /// The engine that the command line asks for. A time limit can only be kept with interruption.
 pub fn engine(limits: &LimitArguments, interruption: Interruption) -> Engine {
+    Engine::new(config(limits, interruption))
+}
+
+/// The configuration of that engine.
+pub fn config(limits: &LimitArguments, interruption: Interruption) -> Config {
     let threads = limits.thread_count();
     let memory = limits.max_memory.unwrap_or_else(|| system_memory().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_PERCENT));
     tracing::debug!(threads, memory, deny_native = limits.deny_native, "limits");
-    let config = Config::new()
+    Config::new()
         .fuel(if limits.fuel.is_some() { FuelMetering::On } else { FuelMetering::Off })
         .interruption(if limits.timeout.is_some() { Interruption::On } else { interruption })
         .native_code(if limits.deny_native { NativeCode::Deny } else { NativeCode::Allow })
         .memory_limit(memory)
-        .worker_threads(threads);
-    Engine::new(config)
+        .worker_threads(threads)
 }
 
 impl Session {

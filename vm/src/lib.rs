@@ -31,7 +31,7 @@ mod value;
 mod value_ops;
 
 pub use buffer::{Buffer, Origin};
-pub use engine::{Config, Dispatch, Engine, Interruption, NativeCode};
+pub use engine::{Config, Dispatch, Engine, Interruption, NativeCode, TracedInstruction, Tracer};
 pub use error::{Error, FrameTrace, Result, ResultExt};
 pub use func::{Func, Instance, Invocation};
 pub use host::{Caller, HostResults, IntoHostFunction};
