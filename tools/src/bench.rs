@@ -7,7 +7,7 @@ use crate::parameters::ParameterArguments;
 use crate::session::{self, Callable, Session};
 use crate::statistics;
 use crate::trace;
-use crate::values::ValueReader;
+use crate::values::{ValueReader, counted};
 use clap::{ArgAction, Parser};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -193,13 +193,13 @@ fn table(measurements: &[Measurement]) -> String {
     for measurement in measurements {
         let _ = writeln!(
             text,
-            "{}: {} thread CPU, {} process CPU, {} wall per call (median of {} runs of {} calls)",
+            "{}: {} thread CPU, {} process CPU, {} wall per call (median of {} of {})",
             printable(&measurement.function),
             duration(measurement.median(|times| times.thread)),
             duration(measurement.median(|times| times.process)),
             duration(measurement.median(|times| times.wall)),
-            measurement.runs.len(),
-            measurement.iterations
+            counted(measurement.runs.len(), "run"),
+            counted(usize::try_from(measurement.iterations).unwrap_or(usize::MAX), "call")
         );
     }
     text

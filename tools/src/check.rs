@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::parameters::ParameterArguments;
 use crate::session::{self, Session, public_exports};
 use crate::trace;
+use crate::values::counted;
 use clap::{ArgAction, Parser};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -80,7 +81,7 @@ fn run(arguments: CheckArguments) -> Result<ExitCode> {
         }
     }
     let left = if run < tests.len() { format!(", {} not run (interrupted)", tests.len() - run) } else { String::new() };
-    print(&format!("{} tests: {} passed, {failed} failed{left}\n", tests.len(), run - failed))?;
+    print(&format!("{}: {} passed, {failed} failed{left}\n", counted(tests.len(), "test"), run - failed))?;
     Ok(if (failed > 0) == arguments.expect_failure { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

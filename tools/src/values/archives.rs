@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, io_status, printable};
 use crate::npy::{self, Array};
-use crate::values::type_text;
+use crate::values::{counted, type_text};
 use safetensors::tensor::{Dtype, Metadata};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -38,7 +38,7 @@ pub(crate) fn refuse(path: &str) -> Result<()> {
     if let Some(archive) = Archive::open(path)? {
         let keys = archive.keys()?;
         let example = keys.first().map_or("KEY", |(name, _)| name);
-        let message = format!("{path} is a {} file with {} tensors, not the bytes of one", archive.kind(), keys.len());
+        let message = format!("{path} is a {} file with {}, not the bytes of one", archive.kind(), counted(keys.len(), "tensor"));
         return Err(Failure::invalid(message).help(format!("choose one, for example @{path}:{example}; it holds\n{}", listing(&keys))));
     }
     let mut start = Vec::new();

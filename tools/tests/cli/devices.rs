@@ -71,7 +71,7 @@ fn the_number_of_threads_is_told() {
 fn programs_with_parameters_are_measured() {
     let arguments = ["samples/digits/digits_parameters.vmfb", "--input=@samples/digits/digit_7.npy", "--iterations=2", "--repetitions=1"];
     let text = vm_bench(&[&arguments[..], &["--parameters=model=samples/digits/digits.safetensors"]].concat()).success();
-    assert!(text.contains("median of 1 runs of 2 calls"), "{text}");
+    assert!(text.contains("median of 1 run of 2 calls"), "{text}");
     let without = vm_bench(&arguments);
     assert_eq!(without.code, Some(1), "{without}");
 }
