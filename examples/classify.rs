@@ -4,7 +4,7 @@ use vmfb::{BufferView, Engine, Module, Store};
 
 fn main() -> vmfb::Result<()> {
     let engine = Engine::default();
-    let module = Module::from_mapped(&engine, "samples/digits/digits.vmfb")?;
+    let module = Module::from_mapped(&engine, "samples/digits/digits_vmvx.vmfb")?;
     let mut store = Store::new(&engine, ());
     let instance = vmfb::linker()?.instantiate(&mut store, &module)?;
     let classify = instance.typed_function::<(BufferView,), BufferView>(&store, "main")?;

@@ -46,8 +46,8 @@ pub use vmfb_memory as memory;
 pub use vmfb_vm::{
     Buffer, Caller, Config, ElementKind, Engine, Error, ExportInfo, FrameTrace, FromValues, FuelMetering, Func, Handle, HostType, Instance,
     InterruptHandle, Interruption, IntoValues, Invocation, KERNEL_STACK_SIZE, Linker, List, Meter, Module, ModuleBytes, NativeCode,
-    NativeFunction, NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TypedFunc, UnsupportedCpu,
-    Value,
+    NativeFunction, NativeModule, Origin, Ref, RefObject, Result, ResultExt, Signal, Status, Store, StoreCore, TracedInstruction, Tracer,
+    TypedFunc, UnsupportedCpu, Value,
 };
 pub use wiring::{linker, linker_with, loaders};
 

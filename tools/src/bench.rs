@@ -5,8 +5,9 @@ use crate::failure::{Failure, Result, printable};
 use crate::interrupt;
 use crate::parameters::ParameterArguments;
 use crate::session::{self, Callable, Session};
+use crate::statistics;
 use crate::trace;
-use crate::values::ValueReader;
+use crate::values::{ValueReader, counted};
 use clap::{ArgAction, Parser};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -42,6 +43,10 @@ pub struct BenchArguments {
     /// Seconds that a run takes at least, where the number of calls is not given
     #[arg(long = "min_time", value_name = "SECONDS", default_value_t = 0.2)]
     min_time: f64,
+
+    /// Print on the standard error how much memory was used
+    #[arg(long = "print_statistics", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    print_statistics: bool,
 
     /// Print JSON
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
@@ -121,6 +126,9 @@ fn run(arguments: BenchArguments) -> Result<ExitCode> {
             break;
         }
     }
+    if arguments.print_statistics {
+        eprint!("{}", statistics::text(&arguments.modules.device, session.store.account()));
+    }
     if !measurements.is_empty() {
         write_output(&if arguments.json { json(&measurements) } else { table(&measurements) })?;
     }
@@ -196,13 +204,13 @@ fn table(measurements: &[Measurement]) -> String {
     for measurement in measurements {
         let _ = writeln!(
             text,
-            "{}: {} thread CPU, {} process CPU, {} wall per call (median of {} runs of {} calls)",
+            "{}: {} thread CPU, {} process CPU, {} wall per call (median of {} of {})",
             printable(&measurement.function),
             duration(measurement.median(|times| times.thread)),
             duration(measurement.median(|times| times.process)),
             duration(measurement.median(|times| times.wall)),
-            measurement.runs.len(),
-            measurement.iterations
+            counted(measurement.runs.len(), "run"),
+            counted(usize::try_from(measurement.iterations).unwrap_or(usize::MAX), "call")
         );
     }
     text

@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::parameters::ParameterArguments;
 use crate::session::{self, Session, public_exports};
 use crate::trace;
+use crate::values::counted;
 use clap::{ArgAction, Parser};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -80,7 +81,7 @@ fn run(arguments: CheckArguments) -> Result<ExitCode> {
         }
     }
     let left = if run < tests.len() { format!(", {} not run (interrupted)", tests.len() - run) } else { String::new() };
-    print(&format!("{} tests: {} passed, {failed} failed{left}\n", tests.len(), run - failed))?;
+    print(&format!("{}: {} passed, {failed} failed{left}\n", counted(tests.len(), "test"), run - failed))?;
     Ok(if (failed > 0) == arguments.expect_failure { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -94,7 +95,7 @@ fn tests(modules: &[(String, Module)], filter: Option<&str>) -> Result<Vec<Strin
         (true, None) => Err(Failure::new(Status::NotFound, format!("{path} has no test functions"))),
         (true, Some(filter)) => {
             let message = format!("{path} has no test function with '{filter}' in its name");
-            Err(Failure::new(Status::NotFound, message).help(format!("it has\n{}", session::listing(module))))
+            Err(Failure::new(Status::NotFound, message).help(format!("it has\n{}", session::listing_near(module, filter))))
         }
     }
 }
@@ -104,7 +105,7 @@ fn test_name(module: &Module, export: &ExportInfo<'_>) -> Result<String> {
     if export.convention.arguments.len() == fences && export.convention.results.is_empty() {
         return Ok(export.name.to_owned());
     }
-    let message = format!("the function '{}' is no test: it takes or returns something", export.name);
+    let message = format!("the function '{}' is not a test: it takes or returns something", export.name);
     Err(Failure::invalid(message).help("name the tests with --filter=TEXT, or call the function with vm-run"))
 }
 

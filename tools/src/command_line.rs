@@ -2,6 +2,7 @@
 
 use crate::failure::{Colour, Failure, Result, io_status};
 use crate::interrupt;
+use crate::official;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -69,8 +70,25 @@ pub struct LimitArguments {
     pub allow_unsupported_cpu: bool,
 
     /// Threads that work on one dispatch [default: as many as the machine runs at once]
-    #[arg(long, value_name = "N", alias = "task_topology_group_count")]
+    #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+
+    /// The same, as in the official tool; 0 leaves the choice to the tool
+    #[arg(long = "task_topology_group_count", value_name = "N", hide = true)]
+    pub task_topology_group_count: Option<usize>,
+
+    /// Most threads that are chosen where no number is given, as in the official tool
+    #[arg(long = "task_topology_max_group_count", value_name = "N", hide = true)]
+    pub task_topology_max_group_count: Option<usize>,
+}
+
+impl LimitArguments {
+    /// How many threads work on one dispatch.
+    pub fn thread_count(&self) -> usize {
+        let chosen = self.threads.or(self.task_topology_group_count).filter(|threads| *threads > 0);
+        let most = self.task_topology_max_group_count.unwrap_or(usize::MAX).max(1);
+        chosen.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(most))
+    }
 }
 
 /// Reads the command line of this process and runs the tool; problems go to the standard error.
@@ -104,8 +122,13 @@ pub fn report(failure: &Failure) -> ExitCode {
 
 /// Writes text to the standard output.
 pub fn write_output(text: &str) -> Result<ExitCode> {
+    write_bytes(text.as_bytes())
+}
+
+/// Writes bytes to the standard output.
+pub fn write_bytes(bytes: &[u8]) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(Failure::output(&error)),
     }
@@ -119,9 +142,18 @@ enum Problem {
 fn parse<T: Parser>(arguments: Vec<String>) -> std::result::Result<T, Problem> {
     let mut arguments = arguments.into_iter();
     let program = arguments.next().unwrap_or_default();
-    let expanded = expand_flag_files(arguments.collect()).map_err(Problem::Failure)?;
-    let mut command = T::command();
+    // A flag that is given again replaces what a flag file said.
+    let once: Vec<clap::Id> = T::command()
+        .get_arguments()
+        .filter(|argument| matches!(argument.get_action(), ArgAction::Set) && !argument.is_positional())
+        .map(|argument| argument.get_id().clone())
+        .collect();
+    let mut command = once.iter().fold(T::command(), |command, id| command.mut_arg(id, |argument| argument.overrides_with(id.clone())));
     command.build();
+    let expanded = expand_flag_files(arguments.collect(), &command).map_err(Problem::Failure)?;
+    if let Some(failure) = expanded.iter().find_map(|argument| unsupported(&command, argument)) {
+        return Err(Problem::Failure(failure));
+    }
     let spelled = expanded.into_iter().map(|argument| spell(&command, argument));
     let matches = command.clone().try_get_matches_from(std::iter::once(program).chain(spelled)).map_err(Problem::Clap)?;
     T::from_arg_matches(&matches).map_err(|error| Problem::Clap(error.format(&mut command)))
@@ -131,17 +163,56 @@ fn parse<T: Parser>(arguments: Vec<String>) -> std::result::Result<T, Problem> {
 fn spell(command: &clap::Command, argument: String) -> String {
     let Some(flag) = argument.strip_prefix("--") else { return argument };
     let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-    let plain = |name: &str| name.replace('-', "_");
-    let known = command.get_arguments().filter_map(clap::Arg::get_long).find(|long| plain(long) == plain(name));
-    match (known, value) {
+    match (known_flag(command, name), value) {
         (Some(long), Some(value)) => format!("--{long}={value}"),
         (Some(long), None) => format!("--{long}"),
         _ => argument,
     }
 }
 
+/// The flag with this name, as the command spells it.
+fn known_flag<'c>(command: &'c clap::Command, name: &str) -> Option<&'c str> {
+    let plain = |name: &str| name.replace('-', "_");
+    command.get_arguments().filter_map(clap::Arg::get_long).find(|long| plain(long) == plain(name))
+}
+
+/// What is said of a flag that only the official tools have; `None` for other arguments.
+fn unsupported(command: &clap::Command, argument: &str) -> Option<Failure> {
+    let (name, _) = flag_parts(argument)?;
+    let flag = official::find(name).filter(|_| known_flag(command, name).is_none())?;
+    Some(Failure::usage(format!("--{name} is not supported here, because {}", flag.because)))
+}
+
+/// Name and value of `--name=value`; a flag without a value has none.
+fn flag_parts(argument: &str) -> Option<(&str, Option<&str>)> {
+    let flag = argument.strip_prefix("--").filter(|flag| !flag.is_empty())?;
+    Some(flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value))))
+}
+
+/// The flags of a flag file. Values may stand in quotes. What only the official tools have is passed over where it asks for
+/// nothing, so that their `--help` text, which is a flag file, can be used as it is.
+fn flags_of(text: &str, command: &clap::Command) -> Vec<String> {
+    let help = official::is_help_text(text);
+    // Prose stands between the flags of a help text; examples in it are indented.
+    let lines = text.lines().filter(|line| !help || line.starts_with("--")).map(str::trim);
+    let flags = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
+        let Some((name, Some(value))) = flag_parts(line) else { return line.to_owned() };
+        let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+        format!("--{name}={bare}")
+    });
+    let wanted = |line: &String| {
+        let Some((name, value)) = flag_parts(line) else { return true };
+        match known_flag(command, name) {
+            // An empty value in a help text says that nothing was chosen.
+            Some(_) => !(help && value == Some("")),
+            None => !official::find(name).is_some_and(|flag| flag.asks_for_nothing(value.unwrap_or("true"))),
+        }
+    };
+    flags.filter(wanted).collect()
+}
+
 /// Replaces `--flagfile=PATH` by the flags in that file: one per line, `#` begins a comment line.
-fn expand_flag_files(arguments: Vec<String>) -> Result<Vec<String>> {
+fn expand_flag_files(arguments: Vec<String>, command: &clap::Command) -> Result<Vec<String>> {
     let mut arguments = arguments;
     for _ in 0..MAX_FLAG_FILE_DEPTH {
         let mut expanded = Vec::with_capacity(arguments.len());
@@ -159,8 +230,7 @@ fn expand_flag_files(arguments: Vec<String>) -> Result<Vec<String>> {
             any = true;
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| Failure::new(io_status(&error), format!("cannot read the flag file {path}: {error}")))?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            expanded.extend(lines.map(str::to_owned));
+            expanded.extend(flags_of(&text, command));
         }
         arguments = expanded;
         if !any {
@@ -195,7 +265,7 @@ fn byte_count(text: &str) -> std::result::Result<u64, String> {
         "GB" => 1_000_000_000,
         "G" | "GiB" => 1 << 30,
         "T" | "TiB" => 1 << 40,
-        unit => return Err(format!("'{unit}' is no unit; write bytes, KiB, MiB, GiB or TiB")),
+        unit => return Err(format!("unknown unit '{unit}'; write bytes, KiB, MiB, GiB or TiB")),
     };
     let number: u64 = number.parse().map_err(|_| "wanted a number of bytes, for example 512MiB".to_owned())?;
     number.checked_mul(scale).ok_or_else(|| "this is more than 64 bits can count".to_owned())

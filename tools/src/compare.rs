@@ -1,13 +1,13 @@
 //! Whether results are what was expected of them.
 
 use crate::failure::{Failure, Result};
-use crate::values::{Codec, Expectation, Number, extract};
+use crate::values::{Codec, Expectation, Number, counted, extract};
 use std::fmt;
 use std::str::FromStr;
 use vmfb_hal::{BufferView, Class, ElementType, General, HalBuffer, Letters, ViewText, format_scalar};
 use vmfb_vm::{Meter, Ref, Value};
 
-/// How floats are compared. Everything else is always compared exactly.
+/// How numbers are compared. Everything else is always compared exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tolerances {
     /// Whether differences are tolerated at all.
@@ -20,8 +20,10 @@ pub struct Tolerances {
     pub f64: f64,
     /// Tolerated difference of bf16.
     pub bf16: f64,
-    /// Tolerated difference as a fraction of the expected value, in addition.
+    /// Tolerated difference as a fraction of the expected value, in addition; of floats only.
     pub relative: f64,
+    /// Tolerated difference of integers of every width.
+    pub integer: u64,
 }
 
 /// When two floats are equal.
@@ -36,7 +38,7 @@ pub enum Equality {
 
 impl Default for Tolerances {
     fn default() -> Self {
-        Self { equality: Equality::Approximate, f16: 1e-3, f32: 1e-4, f64: 1e-4, bf16: 1e-2, relative: 1e-5 }
+        Self { equality: Equality::Approximate, f16: 1e-3, f32: 1e-4, f64: 1e-4, bf16: 1e-2, relative: 1e-5, integer: 0 }
     }
 }
 
@@ -47,7 +49,7 @@ impl FromStr for Equality {
         match text {
             "approximate" => Ok(Self::Approximate),
             "exact" => Ok(Self::Exact),
-            _ => Err(format!("'{text}' is no equality mode, wanted approximate or exact")),
+            _ => Err(format!("unknown equality mode '{text}', wanted approximate or exact")),
         }
     }
 }
@@ -72,7 +74,11 @@ const BETWEEN_POLLS: usize = 1 << 14;
 /// shown.
 pub fn compare(results: &[Value], expected: &[Expectation], tolerances: &Tolerances, limit: u64, meter: &Meter) -> Result<Vec<Difference>> {
     if results.len() != expected.len() {
-        return Err(Failure::invalid(format!("{} expected outputs were given, the function has {}", expected.len(), results.len())));
+        return Err(Failure::invalid(format!(
+            "{} given, the function has {}",
+            counted(expected.len(), "expected output"),
+            counted(results.len(), "result")
+        )));
     }
     let mut differences = Vec::new();
     for (index, (actual, expected)) in results.iter().zip(expected).enumerate() {
@@ -87,8 +93,16 @@ pub fn compare(results: &[Value], expected: &[Expectation], tolerances: &Toleran
 fn compare_values(actual: &Value, expected: &Value, tolerances: &Tolerances, limit: u64, meter: &Meter) -> Result<Option<String>> {
     let scalar = |element_type: ElementType, a: &[u8], e: &[u8]| {
         let same = Codec::of(element_type).is_some_and(|codec| Rule::of(element_type, tolerances).accepts(&codec, a, e));
-        let show = |value| format_scalar(value).unwrap_or_default();
-        (!same).then(|| format!("{} does not match the expected {}", show(actual), show(expected)))
+        (!same).then(|| {
+            let (a, e) = match (format_scalar(actual), format_scalar(expected)) {
+                (Some(a), Some(e)) if a != e => (a, e),
+                _ => {
+                    let (a, e) = shown_apart(element_type, a, e);
+                    (format!("{element_type}={a}"), format!("{element_type}={e}"))
+                }
+            };
+            format!("{a} does not match the expected {e}")
+        })
     };
     Ok(match (actual, expected) {
         (Value::I32(a), Value::I32(e)) => scalar(ElementType::I32, &a.to_le_bytes(), &e.to_le_bytes()),
@@ -149,7 +163,7 @@ fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolera
         }
         let (Some(a), Some(e)) = (extract(&actual, element_type, index), extract(&wanted, element_type, index)) else { break };
         if !rule.accepts(&codec, &a, &e) {
-            let (a, e) = (Shown(codec.decode(&a)), Shown(codec.decode(&e)));
+            let (a, e) = shown_apart(element_type, &a, &e);
             return Ok(Some(format!("element at index {index} ({a}) does not match the expected ({e})")));
         }
     }
@@ -159,9 +173,13 @@ fn compare_views(actual: &BufferView, expected: &BufferView, tolerances: &Tolera
 /// Whether types are equal, or integers of one width of which one has no sign of its own.
 fn same_type(a: ElementType, b: ElementType) -> bool {
     let (Some(class_a), Some(class_b)) = (a.class(), b.class()) else { return a == b };
-    let integer = |class| matches!(class, Class::Integer | Class::SignedInteger | Class::UnsignedInteger);
     let signless = class_a == Class::Integer || class_b == Class::Integer;
-    a == b || (a.bits() == b.bits() && signless && integer(class_a) && integer(class_b))
+    a == b || (a.bits() == b.bits() && signless && is_number(class_a) && is_number(class_b))
+}
+
+/// Whether elements of this class are whole numbers.
+fn is_number(class: Class) -> bool {
+    matches!(class, Class::Integer | Class::SignedInteger | Class::UnsignedInteger)
 }
 
 /// When two elements of one type are equal.
@@ -173,6 +191,8 @@ enum Rule {
     BytesOrNan,
     /// When they are close.
     Close { absolute: f64, relative: f64 },
+    /// When they are integers that differ by no more than this.
+    CloseInteger { absolute: u64 },
 }
 
 impl Rule {
@@ -187,6 +207,7 @@ impl Rule {
             (Some(Class::Float), 64) | (Some(Class::Complex), 128) => close(tolerances.f64),
             (Some(Class::BrainFloat), 16) => close(tolerances.bf16),
             (Some(_), 8) if element_type.is_float() => Self::BytesOrNan,
+            (Some(class), _) if is_number(class) && tolerances.integer > 0 => Self::CloseInteger { absolute: tolerances.integer },
             _ => Self::Bytes,
         }
     }
@@ -198,6 +219,10 @@ impl Rule {
                 let nan = |bytes| matches!(codec.decode(bytes), Number::Float(value) if value.is_nan());
                 actual == expected || (nan(actual) && nan(expected))
             }
+            Self::CloseInteger { absolute } => match (codec.decode(actual), codec.decode(expected)) {
+                (Number::Integer(a), Number::Integer(e)) => a.abs_diff(e) <= u128::from(absolute),
+                _ => actual == expected,
+            },
             Self::Close { absolute, relative } => {
                 let close = |a: f64, e: f64| {
                     // Equal infinities have no difference.
@@ -213,18 +238,57 @@ impl Rule {
     }
 }
 
-struct Shown(Number);
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let general = |value| General(value, Letters::Upper);
-        match &self.0 {
-            Number::Integer(value) => write!(f, "{value}"),
-            Number::Float(value) => write!(f, "{}", general(*value)),
-            Number::Complex(real, imaginary) => write!(f, "({},{})", general(*real), general(*imaginary)),
-            Number::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}")),
+/// Two elements that differ, as texts that differ: with six digits, with as many as it takes, or with their bits.
+fn shown_apart(element_type: ElementType, actual: &[u8], expected: &[u8]) -> (String, String) {
+    for digits in [Digits::Six, Digits::Enough] {
+        let show = |bytes: &[u8]| Codec::of(element_type).map(|codec| shown(&codec.decode(bytes), element_type, digits));
+        match (show(actual), show(expected)) {
+            (Some(a), Some(e)) if a != e => return (a, e),
+            _ => {}
         }
     }
+    let bits = |bytes: &[u8]| {
+        let value = Codec::of(element_type).map(|codec| shown(&codec.decode(bytes), element_type, Digits::Six)).unwrap_or_default();
+        let bits: String = bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect();
+        format!("{value}, bits 0x{bits}")
+    };
+    (bits(actual), bits(expected))
+}
+
+/// How many digits of a float are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    /// As results are printed.
+    Six,
+    /// So many that each value has a text of its own.
+    Enough,
+}
+
+fn shown(value: &Number, element_type: ElementType, digits: Digits) -> String {
+    let single = match element_type.class() {
+        Some(Class::Complex) => element_type.bits() == 64,
+        _ => element_type.bits() <= 32,
+    };
+    let float = |value: f64| match digits {
+        Digits::Six => General(value, Letters::Upper).to_string(),
+        Digits::Enough if value.is_nan() || value.is_infinite() => General(value, Letters::Upper).to_string(),
+        // The shortest text that is read back as the same value.
+        Digits::Enough if single && plain(value) => (value as f32).to_string(),
+        Digits::Enough if single => format!("{:E}", value as f32),
+        Digits::Enough if plain(value) => value.to_string(),
+        Digits::Enough => format!("{value:E}"),
+    };
+    match value {
+        Number::Integer(value) => value.to_string(),
+        Number::Float(value) => float(*value),
+        Number::Complex(real, imaginary) => format!("({},{})", float(*real), float(*imaginary)),
+        Number::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+    }
+}
+
+/// Whether a number is readable without an exponent.
+fn plain(value: f64) -> bool {
+    value == 0.0 || (1e-5..1e16).contains(&value.abs())
 }
 
 #[cfg(test)]

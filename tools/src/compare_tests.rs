@@ -58,7 +58,7 @@ fn exact_means_bit_for_bit() {
     {
         assert_eq!(difference_of(Kind::Ref, actual, expected, &exact).is_none(), same, "{actual} {expected}");
     }
-    assert_eq!("absolut".parse::<Equality>(), Err("'absolut' is no equality mode, wanted approximate or exact".to_owned()));
+    assert_eq!("absolut".parse::<Equality>(), Err("unknown equality mode 'absolut', wanted approximate or exact".to_owned()));
 }
 
 #[test]

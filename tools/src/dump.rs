@@ -1,9 +1,13 @@
 //! `vm-dump`: shows what is in a module file, of any release.
 
+mod json;
 mod metadata;
 
-use crate::command_line::{main_of, write_output};
+use crate::command_line::{main_of, write_bytes, write_output};
 use crate::failure::{Failure, Result, io_status, printable};
+use crate::file_kind;
+use crate::session::with_kind;
+use crate::suggest::{MOST_SUGGESTIONS, nearest};
 use crate::trace;
 use clap::{ArgAction, Parser, ValueEnum};
 use std::fs::File;
@@ -38,6 +42,10 @@ pub struct DumpArguments {
     #[arg(long = "bytecode_offsets", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
     bytecode_offsets: bool,
 
+    /// Indent JSON
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    pretty: bool,
+
     /// Write each constant to a file in this folder
     #[arg(long = "extract-rodata", value_name = "DIR")]
     extract_rodata: Option<String>,
@@ -66,6 +74,10 @@ enum Output {
     Metadata,
     /// Instructions.
     Disassembly,
+    /// The module definition as it is in the file, without what is around it.
+    FlatbufferBinary,
+    /// The module definition as JSON.
+    FlatbufferJson,
 }
 
 /// The tool.
@@ -77,10 +89,18 @@ fn run(arguments: DumpArguments) -> Result<ExitCode> {
     trace::start(arguments.verbose);
     let bytes = read(&arguments.file)?;
     let length = bytes.len();
+    let head = bytes.slice(0, length.min(file_kind::HEAD))?.to_vec()?;
     let opened = Archive::open(bytes).and_then(|archive| archive.definition().map(|definition| (archive, definition)));
-    let (archive, definition) =
-        opened.map_err(|error| Failure::from(vmfb_vm::Error::from(error)).context(format!("reading {}", arguments.file)))?;
-    let only = arguments.function.as_deref().map(|name| function_ordinal(&definition, name)).transpose()?;
+    let (archive, definition) = opened.map_err(|error| unreadable(vmfb_vm::Error::from(error).into(), &arguments.file, &head, length))?;
+    match arguments.output {
+        Output::FlatbufferBinary => return write_bytes(archive.flatbuffer()),
+        Output::FlatbufferJson => {
+            let layout = if arguments.pretty { json::Layout::Indented } else { json::Layout::OneLine };
+            return write_output(&json::text(&archive, &definition, layout)?);
+        }
+        Output::All | Output::Metadata | Output::Disassembly => {}
+    }
+    let only = arguments.function.as_deref().filter(|name| !name.is_empty()).map(|name| function_ordinal(&definition, name)).transpose()?;
     let mut text = String::new();
     let mut code = ExitCode::SUCCESS;
     if arguments.output != Output::Disassembly && only.is_none() {
@@ -103,6 +123,12 @@ fn run(arguments: DumpArguments) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// Says what the file is, where that is known.
+fn unreadable(failure: Failure, path: &str, head: &[u8], length: usize) -> Failure {
+    let kind = file_kind::of_bytes(path, head, length as u64, "vm-run");
+    with_kind(failure.context(format!("reading {path}")), path, kind)
+}
+
 fn read(path: &str) -> Result<Span> {
     let error = |error: &std::io::Error| Failure::new(io_status(error), format!("cannot read {path}: {error}"));
     if path == "-" {
@@ -114,7 +140,7 @@ fn read(path: &str) -> Result<Span> {
     match file.metadata() {
         Ok(metadata) if metadata.is_file() && metadata.len() > 0 => Span::map_file(&file).map_err(|failure| error(&failure)),
         Ok(metadata) if metadata.is_file() => Err(Failure::invalid(format!("{path} is empty"))),
-        _ => Err(Failure::invalid(format!("{path} is no file"))),
+        _ => Err(with_kind(Failure::invalid(format!("{path} is not a file")), path, file_kind::of_path(path, "vm-run"))),
     }
 }
 
@@ -123,8 +149,15 @@ fn function_ordinal(definition: &ModuleDef, name: &str) -> Result<u32> {
     let known = |ordinal: &u32| (*ordinal as usize) < definition.functions.len();
     export.map(|export| export.function).or_else(|| name.parse().ok()).filter(known).ok_or_else(|| {
         let names: Vec<&str> = definition.exports.iter().map(|export| export.name.as_str()).collect();
+        let near = nearest(name, names.iter().copied());
+        let more = names.len().checked_sub(MOST_SUGGESTIONS).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        let names: Vec<&str> = match more.is_empty() {
+            true => names,
+            false => near.iter().filter_map(|index| names.get(*index).copied()).collect(),
+        };
         Failure::new(Status::NotFound, format!("the module has no function '{name}'")).help(format!(
-            "it exports {}, and has functions 0 to {}",
+            "it exports {}{more}, and has functions 0 to {}",
             names.join(", "),
             definition.functions.len().saturating_sub(1)
         ))

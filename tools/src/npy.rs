@@ -102,7 +102,7 @@ fn read_header_text(reader: &mut impl Read) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     if !start.starts_with(MAGIC) {
-        return Err(Failure::invalid("this is no array file: it does not begin with \\x93NUMPY"));
+        return Err(Failure::invalid("this is not an array file: it does not begin with \\x93NUMPY"));
     }
     let length_bytes = match start.get(6..) {
         Some([1, 0]) => 2,

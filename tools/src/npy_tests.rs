@@ -84,7 +84,7 @@ fn big_endian_elements_are_turned_around() {
 #[test]
 fn refusals_say_what_was_found_and_wanted() {
     let with = |shape: &str| format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
-    assert_eq!(message(b"hello world"), "INVALID_ARGUMENT: this is no array file: it does not begin with \\x93NUMPY");
+    assert_eq!(message(b"hello world"), "INVALID_ARGUMENT: this is not an array file: it does not begin with \\x93NUMPY");
     assert_eq!(
         message(&file(1, &with("(4, 4)"), &[0; 40])),
         "OUT_OF_RANGE: the file ends early: 4x4xf32 needs 64 bytes after the header, found 40"

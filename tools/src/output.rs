@@ -50,7 +50,7 @@ impl FromStr for Destination {
             _ => match (text.strip_prefix('@'), text.strip_prefix('+')) {
                 (Some(path), _) => file(path, Existing::Replaced),
                 (_, Some(path)) => file(path, Existing::Appended),
-                _ => Err(format!("'{text}' is no destination, wanted -, @file, +file or nothing; for a file write @{text}")),
+                _ => Err(format!("'{text}' is not a destination, wanted -, @file, +file or nothing; for a file write @{text}")),
             },
         }
     }

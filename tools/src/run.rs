@@ -10,13 +10,15 @@ use crate::output::{self, Destination};
 use crate::parameters::ParameterArguments;
 use crate::report;
 use crate::session::{self, Callable, Session};
+use crate::statistics;
 use crate::trace;
+use crate::values::counted;
 use crate::values::{Expectation, ValueReader};
 use clap::{ArgAction, Parser};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use vmfb::modules::check::{Check, CheckReport};
-use vmfb_vm::{Interruption, Meter, Status, Value};
+use vmfb_vm::{Engine, Interruption, Meter, Status, Value};
 
 const EXAMPLES: &str = include_str!("run_help.txt");
 
@@ -71,6 +73,10 @@ pub struct RunArguments {
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
 
+    /// Write each instruction of bytecode to the standard error before it runs
+    #[arg(long = "trace_execution", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
+    trace_execution: bool,
+
     /// Print how much memory was used
     #[arg(long = "print_statistics", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, hide_default_value = true, hide_possible_values = true, action = ArgAction::Set)]
     print_statistics: bool,
@@ -106,6 +112,10 @@ struct ComparisonArguments {
     /// Tolerated difference as a fraction of the expected value, in addition
     #[arg(long = "expected_rtol", value_name = "X", default_value_t = Tolerances::default().relative)]
     expected_rtol: f64,
+
+    /// Tolerated difference of integers, for quantised programs
+    #[arg(long = "expected_integer_threshold", value_name = "N", default_value_t = Tolerances::default().integer)]
+    expected_integer_threshold: u64,
 }
 
 impl ComparisonArguments {
@@ -117,6 +127,7 @@ impl ComparisonArguments {
             f64: self.expected_f64_threshold,
             bf16: self.expected_bf16_threshold,
             relative: self.expected_rtol,
+            integer: self.expected_integer_threshold,
         }
     }
 }
@@ -131,7 +142,8 @@ fn run(arguments: RunArguments) -> Result<ExitCode> {
     if let Some(answer) = arguments.devices.answer()? {
         return write_output(&answer);
     }
-    let engine = session::engine(&arguments.limits, Interruption::On);
+    let config = session::config(&arguments.limits, Interruption::On);
+    let engine = Engine::new(if arguments.trace_execution { config.trace(trace::tracer()) } else { config });
     let modules = session::load(&engine, &arguments.modules)?;
     if arguments.list {
         return print(|out| {
@@ -151,8 +163,7 @@ fn run(arguments: RunArguments) -> Result<ExitCode> {
     let failed = check_failures(&report);
     failed.iter().for_each(|failure| eprintln!("{failure}"));
     if arguments.print_statistics {
-        let account = session.store.account();
-        eprintln!("memory: {} bytes at most, {} bytes at the end", account.peak(), account.used());
+        eprint!("{}", statistics::text(&arguments.modules.device, session.store.account()));
     }
     if failed.is_empty() { code } else { code.map(|_| ExitCode::from(1)) }
 }
@@ -183,7 +194,7 @@ fn check_outputs(arguments: &RunArguments, callable: &Callable) -> Result<()> {
     if found == 0 || found == wanted {
         return Ok(());
     }
-    let message = format!("@{} has {wanted} results, outputs are named for {found}", callable.name);
+    let message = format!("@{} has {}, --output is given {}", callable.name, counted(wanted, "result"), counted(found, "time"));
     Err(Failure::new(Status::OutOfRange, message).help("write one --output for each result; --output= drops it"))
 }
 

@@ -1,8 +1,11 @@
 //! Modules in a store, ready to be called: loading, limits, linking, and the choice of a function.
 
+use crate::asserted;
 use crate::command_line::{LimitArguments, ModuleArguments, ModuleMode};
 use crate::declaration::{Declaration, Slot, input_slots, input_slots_before_fences, output_slots};
 use crate::failure::{Failure, Result, io_status, printable};
+use crate::file_kind::{self, FileKind};
+use crate::suggest::{MOST_SUGGESTIONS, nearest};
 use crate::{interrupt, start_help};
 use std::io::Read;
 use std::time::Instant;
@@ -10,6 +13,7 @@ use vmfb::{
     Config, Engine, FuelMetering, Func, Instance, Interruption, KERNEL_STACK_SIZE, Linker, Module, NativeCode, Store, StoreCore,
     UnsupportedCpu, Value,
 };
+use vmfb_bytecode::calling_convention::Kind;
 use vmfb_hal::coarse_fences;
 use vmfb_vm::{ExportInfo, Status};
 
@@ -48,28 +52,35 @@ pub fn load(engine: &Engine, arguments: &ModuleArguments) -> Result<Vec<(String,
         return Err(Failure::usage("no module is named").help("name a .vmfb file, for example: vm-run model.vmfb --list"));
     }
     let mapped = arguments.module_mode == ModuleMode::Mmap && engine.native_code() == NativeCode::Allow;
-    let module = |path: &String| match path.as_str() {
-        "-" => read_standard_input(engine),
-        path if mapped => Ok(Module::from_mapped(engine, path)?),
-        path => Ok(Module::from_file(engine, path)?),
+    let module = |path: &String| {
+        match path.as_str() {
+            "-" => return read_standard_input(engine),
+            path if mapped => Module::from_mapped(engine, path),
+            path => Module::from_file(engine, path),
+        }
+        .map_err(|error| with_kind(error.into(), path, file_kind::of_path(path, &tool())))
     };
     paths.into_iter().map(|path| Ok((path.clone(), module(path).map_err(|failure| with_load_help(failure, path))?))).collect()
 }
 
 /// The engine that the command line asks for. A time limit can only be kept with interruption.
 pub fn engine(limits: &LimitArguments, interruption: Interruption) -> Engine {
-    let threads = limits.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    Engine::new(config(limits, interruption))
+}
+
+/// The configuration of that engine.
+pub fn config(limits: &LimitArguments, interruption: Interruption) -> Config {
+    let threads = limits.thread_count();
     let memory = limits.max_memory.unwrap_or_else(|| system_memory().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_PERCENT));
     tracing::debug!(threads, memory, deny_native = limits.deny_native, "limits");
-    let config = Config::new()
+    Config::new()
         .fuel(if limits.fuel.is_some() { FuelMetering::On } else { FuelMetering::Off })
         .interruption(if limits.timeout.is_some() { Interruption::On } else { interruption })
         .native_code(if limits.deny_native { NativeCode::Deny } else { NativeCode::Allow })
         .memory_limit(memory)
         .kernel_stack_size(limits.stack_size.unwrap_or(KERNEL_STACK_SIZE))
         .unsupported_cpu(if limits.allow_unsupported_cpu { UnsupportedCpu::Allow } else { UnsupportedCpu::Refuse })
-        .worker_threads(threads);
-    Engine::new(config)
+        .worker_threads(threads)
 }
 
 impl Session {
@@ -97,16 +108,25 @@ impl Session {
     /// The function with this name: of the last module that has it. Without a name the only one that the last module exports.
     pub fn callable(&self, name: Option<&str>) -> Result<Callable> {
         let Some((last, _)) = self.instances.last() else { return Err(Failure::usage("no module is named")) };
-        let Some(name) = name.map(|name| name.strip_prefix('@').unwrap_or(name)) else {
+        let name = name.map(|name| name.strip_prefix('@').unwrap_or(name)).filter(|name| !name.is_empty());
+        let Some(name) = name else {
             let (module, instance) = (last, self.instances.last().map(|(_, instance)| *instance));
             let name = only_function(module)?;
             return self.describe(module, instance, &name);
         };
         let found = self.instances.iter().rev().find(|(module, _)| module.export(name).is_some());
-        match found {
-            Some((module, instance)) => self.describe(module, Some(*instance), name),
+        if let Some((module, instance)) = found {
+            return self.describe(module, Some(*instance), name);
+        }
+        // `module.function`, as imports and traces write it.
+        let qualified = self.instances.iter().rev().find_map(|(module, instance)| {
+            let function = name.strip_prefix(module.name())?.strip_prefix('.')?;
+            module.export(function).is_some().then_some((module, *instance, function))
+        });
+        match qualified {
+            Some((module, instance, function)) => self.describe(module, Some(instance), function),
             None => Err(Failure::new(Status::NotFound, format!("module '{}' has no function '{name}'", last.name()))
-                .help(format!("it has\n{}", listing(last)))),
+                .help(format!("it has\n{}", listing_near(last, name)))),
         }
     }
 
@@ -123,17 +143,19 @@ impl Session {
         let declaration = export.declaration();
         let parsed = declaration.and_then(Declaration::parse);
         let fences = coarse_fences::takes_coarse_fences(module.definition(), name);
+        let mut inputs = if fences {
+            input_slots_before_fences(export.convention, parsed.as_ref())
+        } else {
+            input_slots(export.convention, parsed.as_ref())
+        };
+        add_asserted_types(module, export.function, &mut inputs);
         Ok(Callable {
             func: instance.function(&self.store, name)?,
             instance,
             fences,
             name: name.to_owned(),
             declaration: declaration.map(str::to_owned),
-            inputs: if fences {
-                input_slots_before_fences(export.convention, parsed.as_ref())
-            } else {
-                input_slots(export.convention, parsed.as_ref())
-            },
+            inputs,
             outputs: output_slots(export.convention, parsed.as_ref()),
         })
     }
@@ -177,6 +199,32 @@ pub fn listing(module: &Module) -> String {
     if lines.is_empty() { "  no functions".to_owned() } else { lines.join("\n") }
 }
 
+/// The functions whose names are most like this one; all of them where they are few.
+pub fn listing_near(module: &Module, name: &str) -> String {
+    let exports: Vec<ExportInfo<'_>> = module.exports().filter(|export| !export.name.starts_with("__")).collect();
+    if exports.len() <= MOST_SUGGESTIONS {
+        return listing(module);
+    }
+    let chosen = nearest(name, exports.iter().map(|export| export.name));
+    let line = |index: &usize| exports.get(*index).map(|export| format!("  {}", printable(&signature(export))));
+    let lines: Vec<String> = chosen.iter().filter_map(line).collect();
+    format!("{}\n  and {} more: see vm-run --list", lines.join("\n"), exports.len().saturating_sub(lines.len()))
+}
+
+/// Types that the code asserts, for references that no declaration describes.
+fn add_asserted_types(module: &Module, function: u32, slots: &mut [Slot]) {
+    let mut references: Vec<&mut Slot> = slots.iter_mut().filter(|slot| slot.kind == Kind::Ref).collect();
+    if references.iter().all(|slot| slot.declared.is_some()) {
+        return;
+    }
+    let types = asserted::reference_types(module.definition(), function, references.len());
+    for (slot, declared) in references.iter_mut().zip(types) {
+        if slot.declared.is_none() {
+            slot.declared = declared;
+        }
+    }
+}
+
 /// The declaration of an export, or one made of its calling convention.
 pub fn signature(export: &ExportInfo<'_>) -> String {
     if let Some(declaration) = export.declaration() {
@@ -193,7 +241,7 @@ fn only_function(module: &Module) -> Result<String> {
         [name] => Ok((*name).to_owned()),
         [] => Err(Failure::new(Status::NotFound, format!("module '{}' exports no function", module.name()))),
         [first, ..] => Err(Failure::usage(format!("module '{}' exports {} functions, so one must be named", module.name(), names.len()))
-            .help(format!("add for example --function={first}; the functions are\n{}", listing(module)))),
+            .help(format!("add for example --function={first}; the functions are\n{}", listing_near(module, first)))),
     }
 }
 
@@ -201,11 +249,32 @@ fn read_standard_input(engine: &Engine) -> Result<Module> {
     let mut bytes = Vec::new();
     let mut input = std::io::stdin().lock().take(STANDARD_INPUT_LIMIT);
     input.read_to_end(&mut bytes).map_err(|error| Failure::new(io_status(&error), format!("cannot read the standard input: {error}")))?;
-    Ok(Module::new(engine, bytes)?)
+    let head = bytes.get(..bytes.len().min(file_kind::HEAD)).unwrap_or_default().to_vec();
+    let length = bytes.len() as u64;
+    Module::new(engine, bytes).map_err(|error| with_kind(error.into(), "-", file_kind::of_bytes("-", &head, length, &tool())))
+}
+
+/// The name of the tool that runs.
+pub(crate) fn tool() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&program).file_stem().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "vm-run".to_owned())
+}
+
+/// Says what a file is that is not a module, where that is known.
+pub(crate) fn with_kind(failure: Failure, path: &str, kind: Option<FileKind>) -> Failure {
+    let path = if path == "-" { "the standard input" } else { path };
+    match (failure.status(), kind) {
+        (Some(Status::InvalidArgument | Status::Unknown | Status::OutOfRange | Status::FailedPrecondition), Some(kind)) => {
+            Failure::invalid(format!("{path} {}", kind.message)).help(kind.help)
+        }
+        (_, _) => failure,
+    }
 }
 
 fn with_load_help(failure: Failure, path: &str) -> Failure {
     match failure.status() {
+        _ if failure.has_help() => failure,
         Some(Status::NotFound) => failure.help(format!("check the path {path}; modules are written by iree-compile -o {path}")),
         Some(Status::InvalidArgument) => failure.help("wanted is a whole .vmfb file that iree-compile wrote, of a release since 2023-02"),
         _ => failure,

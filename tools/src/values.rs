@@ -6,10 +6,12 @@
 //! | `[dims x]type[=contents]` | a tensor: `2x3xf32=[1 2 3][4 5 6]`, `f32=2`, `4xi1=1,0,1,0`; one element fills it, none is zeros |
 //! | `[dims x]type=@file`, `=+file` | the same with raw bytes, or an array file whose type and shape must be these |
 //! | `@file.npy`, `+file.npy`, `*file.npy` | the first array of a file, the next one, all that remain |
+//! | `@file.safetensors:key`, `@file.npz:key` | the tensor with this key; also behind `type=` |
 //! | `&` before a tensor | only its storage buffer |
 //! | `(null)`, `(ignored)` | a null reference, or zero |
 //! | `auto`, `auto:SEED` | zeros, or pseudo-random values, of the declared type; fills all inputs that remain |
 
+mod archives;
 mod element;
 mod files;
 mod generate;
@@ -139,10 +141,15 @@ impl ValueReader {
 
     fn next_array(&mut self, text: &str, path: &str, slot: &Slot) -> Result<Option<Array>> {
         let limit = budget(&self.account);
+        let place = |failure: Failure| failure.at(text, span(text, path), "");
+        if let (file, Some(key)) = archives::split_key(path) {
+            return archives::read(file, key, limit).map(Some).map_err(place);
+        }
         let is_array = path.ends_with(".npy") || self.files.is_at_array(path).map_err(|failure| failure.at(text, span(text, path), ""))?;
         if !is_array {
+            archives::refuse(path).map_err(place)?;
             let prefix = slot.declared.as_ref().and_then(|declared| declared.prefix(1)).unwrap_or_else(|| "4xf32".to_owned());
-            return Err(Failure::invalid(format!("{path} is no array file, and raw bytes need a shape and type"))
+            return Err(Failure::invalid(format!("{path} is not an array file, and raw bytes need a shape and type"))
                 .at(text, span(text, path), "")
                 .help(format!("write {prefix}=@{path}")));
         }
@@ -160,12 +167,23 @@ fn scalar(text: &str, part: &str, slot: &Slot) -> Result<Value> {
             (None, false) => failure.help(format!("the function takes {slot} here")),
         }
     };
+    // The type in front, as results are printed, says nothing new.
+    let part = match part.split_once('=') {
+        Some((name, value)) if is_scalar_type(name.trim(), slot) => value.trim(),
+        _ => part,
+    };
     match slot.kind {
         Kind::F32 => number::parse_f32(part).map(Value::F32).map_err(error),
         Kind::F64 => number::parse_f64(part).map(Value::F64).map_err(error),
         Kind::I64 => integer(part, slot, ElementType::I64).map(|value| Value::I64(value as i64)).map_err(error),
         _ => integer(part, slot, ElementType::I32).map(|value| Value::I32(value as i32)).map_err(error),
     }
+}
+
+/// Whether this is the declared type of a number, or the type in which it travels.
+fn is_scalar_type(name: &str, slot: &Slot) -> bool {
+    let travels_as = Slot { kind: slot.kind, declared: None };
+    name == slot.to_string() || name == travels_as.to_string()
 }
 
 /// A whole number in the range of the declared type, or else of the type in which it travels.
@@ -184,7 +202,7 @@ fn integer(text: &str, slot: &Slot, travels_as: ElementType) -> Result<i128, num
             "false" => Ok(0),
             _ => number::parse_integer(text).and_then(|value| match value {
                 0 | 1 => Ok(value),
-                _ => Err(number::NumberError::new("is no i1: 0, 1, true or false")),
+                _ => Err(number::NumberError::new("is not an i1: 0, 1, true or false")),
             }),
         };
     }
@@ -222,9 +240,7 @@ fn wanted_slot<'a>(text: &str, slots: &'a [Slot], index: usize, role: &str) -> R
 }
 
 fn too_few(role: &str, slots: &[Slot], found: usize, missing: &Slot) -> Failure {
-    let count = slots.len();
-    let plural = if count == 1 { "" } else { "s" };
-    let message = format!("the function has {count} {role}{plural} ({}), got {found}", listing(slots));
+    let message = format!("the function has {} ({}), got {found}", counted(slots.len(), role), listing(slots));
     let flag = role.replace(' ', "_");
     Failure::invalid(message).help(format!("add --{flag}={}", example(missing)))
 }
@@ -234,6 +250,12 @@ fn listing(slots: &[Slot]) -> String {
         [] => "none".to_owned(),
         _ => slots.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
+}
+
+/// A number of things: `1 result`, `2 results`.
+pub(crate) fn counted(count: usize, name: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
 }
 
 /// A text that is right for a slot, for messages.

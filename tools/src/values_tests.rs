@@ -72,7 +72,7 @@ fn declared_types_narrow_the_range() {
         ("i16", "-32769", "INVALID_ARGUMENT: '-32769' is out of the range of i16: -32768 to 65535"),
         ("i1", "true", "i32=1"),
         ("i1", "0", "i32=0"),
-        ("i1", "2", "INVALID_ARGUMENT: '2' is no i1: 0, 1, true or false"),
+        ("i1", "2", "INVALID_ARGUMENT: '2' is not an i1: 0, 1, true or false"),
         ("ui8", "-1", "INVALID_ARGUMENT: '-1' is out of the range of ui8: 0 to 255"),
         ("index", "4294967295", "i32=-1"),
     ] {
@@ -165,7 +165,7 @@ fn file_errors_name_the_file_and_what_is_wrong() {
     for (text, print) in [
         ("@DIR/none.npy", "NOT_FOUND: cannot open DIR/none.npy: No such file or directory (os error 2)"),
         ("6xf32=@DIR/five.bin", "OUT_OF_RANGE: DIR/five.bin has 20 bytes there, 24 are needed"),
-        ("@DIR/five.bin", "INVALID_ARGUMENT: DIR/five.bin is no array file, and raw bytes need a shape and type"),
+        ("@DIR/five.bin", "INVALID_ARGUMENT: DIR/five.bin is not an array file, and raw bytes need a shape and type"),
         ("3xf32=@DIR/two.npy", "INVALID_ARGUMENT: DIR/two.npy holds an array of 2xf32, wanted 3xf32"),
         ("2xi32=@DIR/two.npy", "INVALID_ARGUMENT: DIR/two.npy holds an array of 2xf32, wanted 2xi32"),
         ("2xi16=@DIR/two.npy", "INVALID_ARGUMENT: DIR/two.npy holds an array of 2xf32, wanted 2xi16"),

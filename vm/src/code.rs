@@ -106,6 +106,8 @@ macro_rules! define_code {
             SumFmaF64,
             /// Takes `imm` units of fuel for the block that follows.
             Fuel,
+            /// Tells the engine's tracer of the instruction at `imm` of function `a` (low half), `b` (high half).
+            Trace,
             /// Looks whether somebody ended the computation.
             Poll,
             /// `a` = imm.

@@ -3,7 +3,9 @@
 use crate::FuelMetering;
 use crate::interpreter::threaded_works;
 use std::any::Any;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use vmfb_bytecode::definition::ModuleDef;
 
 /// Whether executables with machine code may be loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,38 @@ pub enum Dispatch {
     Reference,
 }
 
+/// An instruction that is about to run.
+#[derive(Clone, Copy, Debug)]
+pub struct TracedInstruction<'a> {
+    /// The module that it is part of.
+    pub module: &'a ModuleDef,
+    /// Ordinal of its function.
+    pub function: u32,
+    /// Its byte offset in the function.
+    pub pc: u32,
+}
+
+/// Is told of every instruction before it runs, on the thread that runs it.
+#[derive(Clone)]
+pub struct Tracer(Arc<dyn Fn(TracedInstruction<'_>) + Send + Sync>);
+
+impl Tracer {
+    /// A tracer that calls this function.
+    pub fn new(instruction: impl Fn(TracedInstruction<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(instruction))
+    }
+
+    pub(crate) fn instruction(&self, instruction: TracedInstruction<'_>) {
+        (self.0)(instruction);
+    }
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tracer")
+    }
+}
+
 /// Configuration of an [`Engine`].
 ///
 /// **Machine code inside executables is allowed by default**, because almost every compiled module contains some; it can do
@@ -67,6 +101,7 @@ pub struct Config {
     pub(crate) dispatch: Dispatch,
     pub(crate) kernel_stack_size: usize,
     pub(crate) unsupported_cpu: UnsupportedCpu,
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Default for Config {
@@ -81,6 +116,7 @@ impl Default for Config {
             dispatch: Dispatch::Automatic,
             kernel_stack_size: KERNEL_STACK_SIZE,
             unsupported_cpu: UnsupportedCpu::Refuse,
+            tracer: None,
         }
     }
 }
@@ -151,6 +187,14 @@ impl Config {
         self
     }
 
+    /// Tells a tracer of every instruction of bytecode before it runs, those of VMVX kernels too. Programs then run as with
+    /// [`Dispatch::Reference`], slowly; without a tracer nothing is paid for this.
+    #[must_use]
+    pub fn trace(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(tracer);
+        self
+    }
+
     /// Threads that work on one dispatch, the calling one included; 1 creates none.
     #[must_use]
     pub fn worker_threads(mut self, threads: usize) -> Self {
@@ -173,7 +217,10 @@ struct Inner {
 
 impl Engine {
     /// An engine with the given configuration.
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        if config.tracer.is_some() {
+            config.dispatch = Dispatch::Reference;
+        }
         let with = |config, threaded| Self(Arc::new(Inner { config, threaded, shared: Mutex::default() }));
         let threaded = config.dispatch == Dispatch::Automatic && threaded_works(&with(Config::default(), false));
         with(config, threaded)

@@ -22,7 +22,7 @@ use vmfb_bytecode::verify::{FunctionInfo, VerifiedModule};
 
 /// Translates one function. Its ordinal must be in range.
 pub(crate) fn translate(module: &VerifiedModule, function: u32, config: &Config) -> Result<Body> {
-    let mut graph = lower::lower(module, function)?;
+    let mut graph = lower::lower(module, function, config)?;
     if config.dispatch == Dispatch::Reference {
         let zeroed = zeroed(module.functions().get(function as usize), graph.value_slots, None);
         return emit::emit(graph, zeroed, config);

@@ -45,7 +45,7 @@ pub(super) fn check(
 fn check_descriptor<'m>(context: &Context<'m>, function: &Function) -> Result<&'m [u8]> {
     let bytecode = &context.definition.bytecode;
     let body = bytecode.get(function.bytecode.clone()).filter(|body| !body.is_empty()).ok_or_else(|| {
-        Error::invalid(format!("bytes {:?} of the bytecode are no function body; it has {} bytes", function.bytecode, bytecode.len()))
+        Error::invalid(format!("bytes {:?} of the bytecode are not a function body; it has {} bytes", function.bytecode, bytecode.len()))
     })?;
     if u32::try_from(body.len()).is_err() {
         return Err(Error::invalid(format!("the function has {} bytes; at most 4 GiB", body.len())));

@@ -88,7 +88,7 @@ impl Values {
         let table = layout.image_range(range.start, range.end - range.start).and_then(|range| image.get(range));
         let table = table.ok_or_else(|| refused("PT_DYNAMIC", "the table does not lie in the image"))?;
         if table.len() % class.dynamic_bytes() != 0 {
-            return Err(refused("PT_DYNAMIC", format!("p_memsz {:#x} is no multiple of {}", table.len(), class.dynamic_bytes())));
+            return Err(refused("PT_DYNAMIC", format!("p_memsz {:#x} is not a multiple of {}", table.len(), class.dynamic_bytes())));
         }
         let mut values = Self::default();
         for entry in table.chunks_exact(class.dynamic_bytes()).filter_map(|bytes| class.dynamic(bytes)) {
@@ -182,7 +182,7 @@ fn relocation_table(
     relative: u64,
 ) -> Result<RelocationTable> {
     if !bytes.is_multiple_of(entry_bytes as u64) {
-        return Err(refused(size_name, format!("{bytes:#x} is no multiple of {entry_bytes}")));
+        return Err(refused(size_name, format!("{bytes:#x} is not a multiple of {entry_bytes}")));
     }
     match layout.image_range(address, bytes) {
         Some(range) => Ok(RelocationTable { name, range, relative }),

@@ -306,7 +306,7 @@ fn file_range(file: &[u8], index: usize, header: &ProgramHeader) -> Result<Range
 fn check_alignment(index: usize, header: &ProgramHeader) -> Result<()> {
     let alignment = header.alignment;
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
-        let why = format!("{alignment:#x} is no power of two up to {MAX_ALIGNMENT:#x}");
+        let why = format!("{alignment:#x} is not a power of two up to {MAX_ALIGNMENT:#x}");
         return Err(refused(&field(index, "p_align"), why));
     }
     if header.address % alignment != header.offset % alignment {

@@ -65,7 +65,7 @@ impl SymbolTable {
             }
             return Ok(symbol.value);
         }
-        Err(Error::not_found(format!("the ELF image exports no function {name}: it is no executable library")))
+        Err(Error::not_found(format!("the ELF image exports no function {name}: it is not an executable library")))
     }
 
     fn get(&self, image: &[u8], index: u32) -> Result<Symbol> {

@@ -4,11 +4,15 @@
 //! to it. What is loaded is not copied where the file holds it at a multiple of 64: the program then uses the mapped file.
 //!
 //! ```
-//! use vmfb_module_io_parameters::{IoParameters, ParameterIndex, ParameterProvider};
+//! use vmfb_memory::Span;
+//! use vmfb_module_io_parameters::{IoParameters, ParameterFormat, ParameterIndex, ParameterProvider};
 //!
 //! # fn main() -> vmfb_vm::Result<()> {
-//! let weights = ParameterIndex::from_file(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/digits/digits.safetensors"))?;
-//! assert_eq!(weights.get("hidden.bias").map(|bias| bias.len()), Some(128));
+//! // One tensor of two floats: the length of the header, the header, the data.
+//! let header = br#"{"bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+//! let file = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 8]].concat();
+//! let weights = ParameterIndex::from_span(Span::from_vector(file), ParameterFormat::Safetensors, "weights")?;
+//! assert_eq!(weights.get("bias").map(|bias| bias.len()), Some(8));
 //! let mut linker = vmfb_vm::Linker::new();
 //! linker.add_native(IoParameters::new(vec![ParameterProvider::new("model", weights)]))?;
 //! # Ok(()) }

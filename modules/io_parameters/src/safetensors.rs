@@ -27,7 +27,7 @@ pub(crate) fn parse(file: &Span, builder: &mut Builder) -> Result<()> {
     let read = json.deserialize_map(Tensors { data: &data, builder, failure: &mut failure }).and_then(|()| json.end());
     match (failure, read) {
         (Some(error), _) => Err(error),
-        (None, Err(error)) => Err(Error::invalid(format!("the header is no description of tensors: {error}"))),
+        (None, Err(error)) => Err(Error::invalid(format!("the header does not describe tensors: {error}"))),
         (None, Ok(())) => Ok(()),
     }
 }

@@ -125,7 +125,7 @@ impl Codec {
             text.chars().map(|character| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
         let digits = digits.filter(|digits| digits.len() == wanted).ok_or_else(|| {
             let help = format!("write {wanted} hex digits, two per byte in memory order");
-            NumberError::with_help(format!("is no element of {}", self.element_type), help)
+            NumberError::with_help(format!("is not an element of {}", self.element_type), help)
         })?;
         Ok(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
     }
@@ -222,7 +222,7 @@ fn encode_boolean(text: &str) -> Result<u8, NumberError> {
         "0" | "false" => Ok(0),
         "1" | "true" => Ok(1),
         _ => decode_hex_byte(text)
-            .ok_or_else(|| NumberError::with_help("is no i1", "write 0, 1, true or false, or a byte as two hex digits")),
+            .ok_or_else(|| NumberError::with_help("is not an i1", "write 0, 1, true or false, or a byte as two hex digits")),
     }
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn decode_hex_byte(text: &str) -> Option<u8> {
 
 /// Splits `1+2i`, `1-2j`, `2i`, `1`, `(1,2)` and `(1+2j)` into the texts of real and imaginary part.
 fn split_complex(text: &str) -> Result<(&str, &str), NumberError> {
-    let error = || NumberError::with_help("is no complex number", "write 1+2i or (1,2), or the bytes as hex digits");
+    let error = || NumberError::with_help("is not a complex number", "write 1+2i or (1,2), or the bytes as hex digits");
     let inner = match text.strip_prefix('(') {
         Some(rest) => rest.strip_suffix(')').ok_or_else(error)?.trim(),
         None => text,

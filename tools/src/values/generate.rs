@@ -1,6 +1,6 @@
 //! Inputs made from a declaration: zeros, or pseudo-random values that a seed repeats.
 
-use crate::declaration::{DeclaredType, Slot};
+use crate::declaration::{DeclaredType, Scalar, Slot};
 use crate::failure::{Failure, Result};
 use crate::values::element::{Codec, Packer};
 use crate::values::tensor::{Contents, Tensor};
@@ -29,7 +29,7 @@ pub(crate) fn seed(text: &str) -> Result<Option<Seed>> {
         None => Ok(None),
         Some(number) => match number.parse() {
             Ok(seed) => Ok(Some(Seed::Random(seed))),
-            Err(_) => Err(Failure::invalid(format!("'{number}' is no seed")).help("write auto:7, or auto for zeros")),
+            Err(_) => Err(Failure::invalid(format!("'{number}' is not a seed")).help("write auto:7, or auto for zeros")),
         },
     }
 }
@@ -40,15 +40,20 @@ pub(crate) fn value(slot: &Slot, index: usize, seed: Seed, account: &MemoryAccou
     if let Seed::Random(seed) = seed {
         numbers.state = numbers.state.wrapping_add(seed);
     }
+    let declared = match &slot.declared {
+        Some(DeclaredType::Scalar(Scalar::Element(element_type))) => Some(*element_type),
+        _ => None,
+    };
     Ok(match slot.kind {
-        Kind::I32 => Value::I32(i32::from(numbers.small())),
-        Kind::I64 => Value::I64(i64::from(numbers.small())),
+        Kind::I32 => Value::I32(numbers.integer(declared.unwrap_or(ElementType::I32)) as i32),
+        Kind::I64 => Value::I64(numbers.integer(declared.unwrap_or(ElementType::I64))),
         Kind::F32 => Value::F32(numbers.unit() as f32),
         Kind::F64 => Value::F64(numbers.unit()),
         Kind::Ref => {
             let Some(DeclaredType::Tensor { shape, element_type }) = &slot.declared else {
-                let text = format!("input {index} cannot be generated: the module does not declare a tensor type for it");
-                return Err(Failure::new(Status::FailedPrecondition, text).help("write the value, for example 4xf32=1 2 3 4"));
+                let text = format!("input {index} cannot be generated: the module says neither its shape nor its element type");
+                let help = format!("write shape and type in place of auto, for example --input=4xf32 for zeros; this is input {index}");
+                return Err(Failure::new(Status::FailedPrecondition, text).help(help));
             };
             let shape: Vec<u64> = shape.iter().map(|dimension| dimension.unwrap_or(OPEN_DIMENSION)).collect();
             let tensor = Tensor { contents: numbers.contents(&shape, *element_type, account)?, shape, element_type: *element_type };
@@ -81,22 +86,30 @@ impl Numbers {
 
     fn element(&mut self, element_type: ElementType) -> String {
         match element_type.class() {
-            Some(Class::Boolean) => u64::from(self.next() >> 63 == 1).to_string(),
-            Some(Class::UnsignedInteger) => (self.next() >> 63).to_string(),
-            Some(Class::Integer | Class::SignedInteger) if element_type.bits() < 8 => "0".to_owned(),
-            Some(Class::Integer | Class::SignedInteger) if element_type.bits() <= 64 => self.small().to_string(),
-            Some(Class::Integer | Class::SignedInteger | Class::Opaque) | None => "00".repeat(element_type.dense_bytes()),
+            Some(Class::Boolean | Class::Integer | Class::SignedInteger | Class::UnsignedInteger) if element_type.bits() <= 64 => {
+                self.integer(element_type).to_string()
+            }
+            Some(Class::Boolean | Class::Integer | Class::SignedInteger | Class::UnsignedInteger | Class::Opaque) | None => {
+                "00".repeat(element_type.dense_bytes())
+            }
             Some(Class::Complex) => format!("({},{})", self.unit(), self.unit()),
             Some(_) => self.unit().to_string(),
         }
     }
 
-    /// A whole number from -8 to 7.
-    fn small(&mut self) -> i8 {
-        match self.seed {
-            Seed::Zeros => 0,
-            Seed::Random(_) => (self.next() >> 60) as i8 - 8,
+    /// A whole number that the type can hold: 0 or 1 for i1, from 0 to 15 for unsigned types, else from -8 to 7, or as
+    /// much of that as fits.
+    fn integer(&mut self, element_type: ElementType) -> i64 {
+        if self.seed == Seed::Zeros {
+            return 0;
         }
+        let class = element_type.class();
+        let bits = element_type.bits().clamp(1, 4);
+        if class == Some(Class::Boolean) {
+            return (self.next() >> 63) as i64;
+        }
+        let value = (self.next() >> (64 - bits)) as i64;
+        if class == Some(Class::UnsignedInteger) { value } else { value - (1 << (bits - 1)) }
     }
 
     /// A number from -1 to 1 with few digits, exact in f32.

@@ -46,7 +46,7 @@ pub(crate) fn parse_integer(text: &str) -> Result<i128, NumberError> {
 fn not_whole(text: &str, radix: u32) -> NumberError {
     let decimal = text.trim_start_matches(['-', '+']).trim_start_matches('0');
     if radix == 8 && decimal.bytes().all(|byte| byte.is_ascii_digit()) {
-        return NumberError::with_help("is no octal number, and a leading zero means octal", format!("decimal is written {decimal}"));
+        return NumberError::with_help("is not an octal number, and a leading zero means octal", format!("decimal is written {decimal}"));
     }
     match parse_f64(text) {
         Ok(_) => NumberError::with_help("is not a whole number", "this place takes an integer"),

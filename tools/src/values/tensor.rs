@@ -3,6 +3,7 @@
 use crate::declaration::{DeclaredType, Slot};
 use crate::failure::{Failure, Result};
 use crate::npy::{Array, byte_length};
+use crate::values::archives;
 use crate::values::element::{Codec, Packer, decode_hex_byte};
 use crate::values::files::Files;
 use crate::values::{example, span, type_text};
@@ -85,13 +86,27 @@ pub(crate) fn parse(text: &str, part: &str, slot: &Slot, files: &mut Files, limi
     }
 }
 
-/// `[dims x]type`.
+/// `[dims x]type`, or the same as a program declares it: `tensor<2x3xf32>`, `2xcomplex<f32>`.
 fn parse_type(text: &str, left: &str) -> Result<(Vec<u64>, ElementType)> {
-    let (dimensions, name) = match left.rsplit_once('x') {
-        Some((dimensions, name)) => (dimensions, name.trim()),
-        None => ("", left),
+    let left = match left.strip_prefix("tensor<").and_then(|inner| inner.strip_suffix('>')) {
+        // An encoding may follow behind a comma.
+        Some(inner) => inner.split_once(',').map_or(inner, |(inner, _)| inner).trim(),
+        None => left,
     };
-    let element_type = ElementType::from_name(name).ok_or_else(|| unknown_type(text, left, name))?;
+    let complex = left.ends_with('>').then(|| left.rfind("complex<")).flatten();
+    let (dimensions, name) = match complex.and_then(|at| left.split_at_checked(at)) {
+        Some((dimensions, name)) => (dimensions.trim_end().trim_end_matches('x'), name),
+        None => match left.rsplit_once('x') {
+            Some((dimensions, name)) => (dimensions, name.trim()),
+            None => ("", left),
+        },
+    };
+    let element_type = match name {
+        "complex<f32>" => Some(ElementType::COMPLEX64),
+        "complex<f64>" => Some(ElementType::COMPLEX128),
+        name => ElementType::from_name(name),
+    };
+    let element_type = element_type.ok_or_else(|| unknown_type(text, left, name))?;
     let mut shape = Vec::new();
     if !dimensions.trim().is_empty() {
         for dimension in dimensions.split('x') {
@@ -99,7 +114,9 @@ fn parse_type(text: &str, left: &str) -> Result<(Vec<u64>, ElementType)> {
             let valid = dimension.bytes().all(|byte| byte.is_ascii_digit());
             let size = dimension.parse().ok().filter(|_| valid);
             shape.push(size.ok_or_else(|| {
-                Failure::invalid(format!("'{dimension}' is no dimension, wanted a whole number")).at(text, span(text, dimension), "")
+                let failure = Failure::invalid(format!("'{dimension}' is not a dimension, wanted a whole number"));
+                let failure = failure.at(text, span(text, dimension), "");
+                if dimension == "?" { failure.help("write the size that this value has in place of the ?") } else { failure }
             })?);
             if shape.len() > MAX_RANK {
                 return Err(Failure::new(Status::OutOfRange, format!("a tensor has at most {MAX_RANK} dimensions")));
@@ -116,7 +133,7 @@ fn unknown_type(text: &str, left: &str, name: &str) -> Failure {
     // What was meant as a type may hold the letter at which shape and type are split.
     let index = left.len().checked_sub("index".len()).and_then(|start| left.get(start..)).filter(|end| *end == "index");
     let name = if left.starts_with("tensor<") { left } else { index.unwrap_or(name) };
-    let failure = Failure::invalid(format!("'{name}' is no element type")).at(text, span(text, name), "");
+    let failure = Failure::invalid(format!("unknown element type '{name}'")).at(text, span(text, name), "");
     let known = match name {
         "float16" | "half" => "f16",
         "float32" | "float" => "f32",
@@ -131,8 +148,8 @@ fn unknown_type(text: &str, left: &str, name: &str) -> Failure {
         "uint16" => "ui16",
         "uint32" => "ui32",
         "uint64" => "ui64",
-        "complex64" | "complex<f32>" => "cf64",
-        "complex128" | "complex<f64>" => "cf128",
+        "complex64" => "cf64",
+        "complex128" => "cf128",
         "index" => "i64",
         _ if name.starts_with("tensor<") => {
             return failure.help("write the type without tensor<>, for example 4xf32=1 2 3 4");
@@ -164,10 +181,15 @@ fn from_file(path: &str, shape: Vec<u64>, element_type: ElementType, files: &mut
     if length > limit {
         return Err(Failure::new(Status::ResourceExhausted, format!("{wanted} has {length} bytes, the memory limit leaves {limit}")));
     }
-    if files.is_at_array(path)? {
-        let Some(array) = files.next_array(path, limit)? else {
-            return Err(Failure::new(Status::OutOfRange, format!("{path} holds no further array")));
-        };
+    let array = match archives::split_key(path) {
+        (file, Some(key)) => Some(archives::read(file, key, limit)?),
+        _ if files.is_at_array(path)? => match files.next_array(path, limit)? {
+            Some(array) => Some(array),
+            None => return Err(Failure::new(Status::OutOfRange, format!("{path} holds no further array"))),
+        },
+        _ => None,
+    };
+    if let Some(array) = array {
         if array.shape != shape || !holds(array.element_type, element_type) {
             let found = type_text(&array.shape, array.element_type);
             return Err(Failure::invalid(format!("{path} holds an array of {found}, wanted {wanted}"))
@@ -175,8 +197,9 @@ fn from_file(path: &str, shape: Vec<u64>, element_type: ElementType, files: &mut
         }
         return Ok(Tensor { shape, element_type, contents: Contents::Bytes(array.bytes) });
     }
+    archives::refuse(path)?;
     if path.ends_with(".npy") {
-        return Err(Failure::invalid(format!("{path} is no array file: it does not begin with \\x93NUMPY"))
+        return Err(Failure::invalid(format!("{path} is not an array file: it does not begin with \\x93NUMPY"))
             .help("give files of raw bytes another extension"));
     }
     let bytes = files.next_bytes(path, length).map_err(|failure| failure.context(format!("reading {wanted}")))?;

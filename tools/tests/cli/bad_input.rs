@@ -35,6 +35,95 @@ fn functions_that_are_not_there_or_not_named() {
 }
 
 #[test]
+fn names_that_are_near_are_offered() {
+    let folder = Folder::new();
+    let many = folder.write("many.vmfb", programs::many_functions(4000));
+    insta::assert_snapshot!("wrong_function_of_many", folder.show(&vm_run(&[&many, "--function=function_77x"])));
+    let text = vm_run(&[&many]).to_string();
+    assert!(text.lines().count() < 20, "{text}");
+    // As traces and imports write it.
+    vm_run(&[&many, "--function=many.function_77"]).success();
+    vm_run(&[MUL, "--function=module.mul", ONES, ONES]).success();
+}
+
+#[test]
+fn generated_inputs_keep_to_their_types() {
+    let module = "tools/tests/cli/modules/auto_types.vmfb";
+    let truth: Vec<String> = (0..8).map(|seed| vm_run(&[module, "--function=s", &format!("--input=auto:{seed}")]).success()).collect();
+    assert!(truth.iter().all(|text| text.ends_with("i32=0\n") || text.ends_with("i32=1\n")), "{truth:?}");
+    assert!(truth.iter().any(|text| text.ends_with("i32=1\n")), "{truth:?}");
+    let text = vm_run(&[module, "--function=t", "--input=auto:7"]).success();
+    let values = |kind: &str| -> Vec<i32> {
+        let line = text.lines().find_map(|line| line.strip_prefix(kind)).unwrap();
+        line.split(' ').map(|value| value.parse().unwrap()).collect()
+    };
+    let (narrow, bytes) = (values("8xi4="), values("8xui8="));
+    assert!(narrow.iter().all(|value| (-8..8).contains(value)) && narrow.iter().any(|value| *value != 0), "{text}");
+    assert!(bytes.iter().all(|value| (0..256).contains(value)) && bytes.iter().any(|value| *value > 1), "{text}");
+}
+
+#[test]
+fn types_come_from_assertions_where_no_declaration_is() {
+    let module = "tools/tests/cli/modules/onnx.vmfb";
+    let random = vm_run(&[module, "--function=main", "--input=auto:7"]).success();
+    assert!(random.contains("\n1x4xf32=["), "{random}");
+    let uniform = vm_run(&[module, "--function=main", "--input=auto"]).success();
+    assert!(uniform.ends_with("1x4xf32=[0.25 0.25 0.25 0.25]\n"), "{uniform}");
+    let folder = Folder::new();
+    let identity = folder.write("identity.vmfb", programs::identity(1));
+    insta::assert_snapshot!("nothing_to_generate_from", folder.show(&vm_run(&[&identity, "--function=refs", "--input=auto"])));
+}
+
+#[test]
+fn differences_are_told_apart() {
+    let folder = Folder::new();
+    let identity = folder.write("identity.vmfb", programs::identity(1));
+    let exact = ["--expected_f32_threshold=0", "--expected_rtol=0"];
+    let refs = |input: &str, expected: &str, more: &[&str]| {
+        let arguments = [&identity, "--function=refs", &format!("--input={input}"), &format!("--expected_output={expected}")];
+        folder.show(&vm_run(&[&arguments[..], more].concat()))
+    };
+    insta::assert_snapshot!("difference_in_the_seventh_digit", refs("1xf32=1000000", "1xf32=1000001", &exact));
+    for (input, expected, found, wanted) in [
+        ("f64=1e300", "f64=1.00000000000001e300", "(1E300)", "(1.00000000000001E300)"),
+        ("f32=0", "f32=-0", "(0)", "(-0)"),
+        ("cf64=(1,16777216)", "cf64=(1,16777214)", "((1,16777216))", "((1,16777214))"),
+        ("1xf16=2048", "1xf16=2050", "(2048)", "(2050)"),
+    ] {
+        let text = refs(input, expected, &["--equality_mode=exact"]);
+        assert!(text.contains(found) && text.contains(wanted), "{text}");
+    }
+    let scalar = vm_run(&[&identity, "--function=f32", "--input=1000000", "--expected_output=1000001", exact[0], exact[1]]);
+    assert!(scalar.stdout.contains("f32=1000000 does not match the expected f32=1000001"), "{scalar}");
+    let within = refs("3xi8=1 2 3", "3xi8=2 1 3", &["--expected_integer_threshold=1"]);
+    assert!(within.contains("[SUCCESS]"), "{within}");
+    let beyond = refs("2xui8=255 0", "2xui8=0 0", &["--expected_integer_threshold=1"]);
+    assert!(beyond.contains("(255) does not match the expected (0)"), "{beyond}");
+}
+
+#[test]
+fn types_are_read_as_they_are_listed() {
+    let folder = Folder::new();
+    let identity = folder.write("identity.vmfb", programs::identity(1));
+    for (text, result) in [
+        ("2xcomplex<f32>=1 2", "2xcf64=0000803F00000000 0000004000000000"),
+        ("tensor<2xcomplex<f64>>=0", "2xcf128=00000000000000000000000000000000 00000000000000000000000000000000"),
+        ("complex<f32>=1", "cf64=0000803F00000000"),
+        ("tensor<2x2xf32>=1", "2x2xf32=[1 1][1 1]"),
+        ("tensor<f32>=2", "f32=2"),
+        ("tensor<2xf8E4M3FN>=1", "2xf8E4M3FN=1 1"),
+        ("tensor<2xi1>=1", "2xi1=01 01"),
+        ("tensor<4xi4, #e<1>>=7", "4xi4=7 7 7 7"),
+    ] {
+        let output = vm_run(&[&identity, "--function=refs", &format!("--input={text}")]).success();
+        assert!(output.ends_with(&format!("{result}\n")), "{text}\n{output}");
+    }
+    let scalar = vm_run(&["samples/hello/add.vmfb", "--input=i32=40", "--input=2", "--expected_output=i32=42"]).success();
+    assert!(scalar.contains("[SUCCESS]"), "{scalar}");
+    insta::assert_snapshot!("open_dimension", folder.show(&vm_run(&[&identity, "--function=refs", "--input=tensor<?x2xf32>=1"])));
+}
+
+#[test]
 fn inputs_that_do_not_fit() {
     snapshot!("too_few_inputs", [MUL, ONES]);
     snapshot!("too_many_inputs", [MUL, ONES, ONES, ONES]);
@@ -48,7 +137,7 @@ fn inputs_that_do_not_fit() {
     snapshot!("numpy_type_name", [MUL, ONES, "--input=4xfloat32=1"]);
     snapshot!("missing_array_file", [MUL, ONES, "--input=@none.npy"]);
     snapshot!("array_file_of_another_type", [MUL, ONES, "--input=4xf32=@samples/digits/digit_3.npy"]);
-    snapshot!("scalar_with_type", ["samples/hello/add.vmfb", "--input=i32=3", "--input=4"]);
+    snapshot!("scalar_with_type", ["samples/hello/add.vmfb", "--input=f32=3", "--input=4"]);
     snapshot!("fraction_for_an_integer", ["samples/hello/add.vmfb", "--input=1.5", "--input=4"]);
 }
 

@@ -24,6 +24,17 @@ fn devices_are_listed_as_the_official_tool_lists_them() {
 }
 
 #[test]
+fn devices_are_described() {
+    let described = vm_run(&["--dump_devices"]).success();
+    for line in ["# Enumerated devices for driver 'local-sync'", "# --device=local-task://", "#   default"] {
+        assert!(described.lines().any(|found| found == line), "{line}\n{described}");
+    }
+    let one = vm_run(&["--dump_devices=local-sync"]).success();
+    assert!(one.contains("local-sync") && !one.contains("local-task"), "{one}");
+    assert_eq!(vm_run(&["--dump_devices=cuda"]).code, Some(1));
+}
+
+#[test]
 fn every_listed_device_is_accepted() {
     for device in vm_run(&["--list_devices"]).success().lines() {
         vm_run(&["samples/hello/mul_vmvx.vmfb", "--input=4xf32=1 2 3 4", "--input=4xf32=2", &format!("--device={device}")]).success();
@@ -60,7 +71,7 @@ fn the_number_of_threads_is_told() {
 fn programs_with_parameters_are_measured() {
     let arguments = ["samples/digits/digits_parameters.vmfb", "--input=@samples/digits/digit_7.npy", "--iterations=2", "--repetitions=1"];
     let text = vm_bench(&[&arguments[..], &["--parameters=model=samples/digits/digits.safetensors"]].concat()).success();
-    assert!(text.contains("median of 1 runs of 2 calls"), "{text}");
+    assert!(text.contains("median of 1 run of 2 calls"), "{text}");
     let without = vm_bench(&arguments);
     assert_eq!(without.code, Some(1), "{without}");
 }

@@ -40,6 +40,49 @@ fn metadata_agrees_with_the_index_of_the_corpus() {
 }
 
 #[test]
+fn the_module_definition_is_json_as_in_the_official_tool() {
+    let module = "samples/hello/mul.vmfb";
+    let json = vm_dump(&[module, "--output=flatbuffer-json"]).success();
+    let read: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(read["name"], "module");
+    assert_eq!(read["exported_functions"][0]["local_name"], "mul");
+    assert_eq!(read["function_signatures"][0]["calling_convention"], "0rr_r");
+    assert_eq!(read["rodata_segments"][1]["embedded_data"][0], 101);
+    assert_eq!(read["bytecode_version"], 17 << 16);
+    let pretty = vm_dump(&[module, "--output=flatbuffer-json", "--pretty"]).success();
+    assert!(pretty.lines().count() > 100 && serde_json::from_str::<Value>(&pretty).unwrap() == read);
+    for module in [module, "samples/digits/digits_async.vmfb", "tools/tests/cli/modules/onnx.vmfb"] {
+        let official = |form: &str| {
+            let output = std::process::Command::new("iree-dump-module").args([form, module]).current_dir(root()).output();
+            output.ok().filter(|output| output.status.success()).map(|output| output.stdout)
+        };
+        match official("--output=flatbuffer-json") {
+            Some(official) => {
+                let own = vm_dump(&[module, "--output=flatbuffer-json"]).success();
+                assert_eq!(serde_json::from_slice::<Value>(&official).unwrap(), serde_json::from_str::<Value>(&own).unwrap(), "{module}");
+            }
+            None => eprintln!("iree-dump-module is not installed: not compared"),
+        }
+    }
+}
+
+#[test]
+fn the_module_definition_is_taken_out_as_it_is() {
+    let folder = Folder::new();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_vm-dump"))
+        .args(["--output=flatbuffer-binary", "samples/hello/mul.vmfb"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stdout.get(4..8) == Some(b"IREE"));
+    let whole = std::fs::read(root().join("samples/hello/mul.vmfb")).unwrap();
+    assert!(whole.windows(output.stdout.len()).any(|window| window == output.stdout));
+    let bare = folder.write("bare.fb", &output.stdout);
+    let dump = vm_dump(&[&bare, "--output=metadata"]);
+    assert!(dump.stdout.contains("@mul"), "{dump}");
+}
+
+#[test]
 fn constants_can_be_taken_out() {
     let folder = Folder::new();
     let constants = folder.path("constants");

@@ -41,6 +41,17 @@ pub(crate) fn identity(count: u16) -> Vec<u8> {
     bytes(&module)
 }
 
+/// So many functions, which do nothing: `function_0`, `function_1`, …
+pub(crate) fn many_functions(count: usize) -> Vec<u8> {
+    let mut module = empty_module("many", VERSION);
+    for index in 0..count {
+        export(&mut module, &format!("function_{index}"), "0v_v", |f| {
+            f.push(Op::Return { values: RegisterList::new(&[]) });
+        });
+    }
+    bytes(&module)
+}
+
 /// `forever`, which never ends, and `divide`, which divides its arguments.
 pub(crate) fn trouble() -> Vec<u8> {
     let mut module = empty_module("trouble", VERSION);

@@ -3,6 +3,7 @@
 use super::environment::Environment;
 use super::self_test::stack_address;
 use crate::code::Inst;
+use crate::engine::TracedInstruction;
 use crate::fault::{Fault, Quick};
 use crate::math::{sum_f32, sum_f64};
 use crate::registers::{RegisterValue, Registers};
@@ -49,6 +50,7 @@ macro_rules! for_each_step {
             ListGetRef = steps::list_get_ref;
             ListSetRef = steps::list_set_ref;
             Fail = steps::fail;
+            Trace = steps::trace;
             ConstNull = steps::rare;
             ConstRodata = steps::rare;
             CastRef = steps::rare;
@@ -422,6 +424,16 @@ pub(super) fn list_get_ref(environment: &mut Environment<'_>, values: &mut Value
 #[inline(never)]
 pub(super) fn list_set_ref(environment: &mut Environment<'_>, values: &mut Values, op: &Inst) -> Result<()> {
     environment.list_set_ref(values, op)
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn trace(environment: &mut Environment<'_>, _: &mut Values, op: &Inst) -> Result<()> {
+    let function = u32::from(op.a) | u32::from(op.b) << 16;
+    if let Some(tracer) = &environment.context.engine().config().tracer {
+        tracer.instruction(TracedInstruction { module: environment.module.verified.definition(), function, pc: op.imm });
+    }
+    Ok(())
 }
 
 #[cold]

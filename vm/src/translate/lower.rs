@@ -3,6 +3,7 @@
 use super::graph::{Block, Graph, Step};
 use crate::body::Moves;
 use crate::code::{Code, Inst, MOVE};
+use crate::engine::Config;
 use crate::value_ops::for_each_value_op;
 use vmfb_bytecode::isa::{Imm32, Op, RefList, RefMove, RefRead, TypeOrdinal, X4};
 use vmfb_bytecode::verify::VerifiedModule;
@@ -20,7 +21,7 @@ pub(super) struct Lowering<'m> {
 }
 
 /// The ops of a function of a verified module, as blocks.
-pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Graph> {
+pub(super) fn lower(module: &VerifiedModule, function: u32, config: &Config) -> crate::Result<Graph> {
     let mut lowering = Lowering::new(module, function);
     let starts = module.block_starts(function);
     let end = module.definition().body(function).len() as u32;
@@ -35,6 +36,10 @@ pub(super) fn lower(module: &VerifiedModule, function: u32) -> crate::Result<Gra
             started = true;
         }
         lowering.pc = instruction.pc;
+        if config.tracer.is_some() && !matches!(instruction.op, Op::Block {}) {
+            let [low, high] = split(function);
+            lowering.emit(Code::Trace, [low, high, 0, 0, 0], instruction.pc);
+        }
         lowering.instruction(&instruction.op);
     }
     lowering.graph.blocks.push(lowering.block);

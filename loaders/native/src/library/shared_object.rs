@@ -38,7 +38,7 @@ pub(crate) fn open(mut placed: Placed, parameters: &ExecutableParameters<'_>) ->
     let open = OpenLibrary { library, _mathematics: mathematics, _placed: placed, _charge: charge };
     // SAFETY: the symbol is a function of this type by the ABI; it is called while the library is open.
     let query = unsafe { open.library.get::<HostQuery>(QUERY_SYMBOL) }
-        .map_err(|_| Error::not_found(format!("the library exports no function {QUERY_SYMBOL}: it is no executable library")))?;
+        .map_err(|_| Error::not_found(format!("the library exports no function {QUERY_SYMBOL}: it is not an executable library")))?;
     let query = *query as *const c_void;
     let space = ProcessMemory(ProcessMap::now());
     // SAFETY: the function is the library's query function; what it does is vouched for as above. The library stays open as
