@@ -2,7 +2,7 @@
 
 use crate::list::WeakList;
 use crate::{Error, List, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, TryReserveError};
 use std::sync::Arc;
 use vmfb_memory::{Charge, Exclusive, MemoryAccount};
 
@@ -58,28 +58,52 @@ impl Registry {
         Ok(Self { inherited, _charge: Some(charge), ..Self::default() })
     }
 
-    /// Clears lists that nothing but cycles among them keeps alive.
+    /// Clears lists that nothing but cycles among them keeps alive. Without memory for the search they are left as they are.
     pub(crate) fn clear_cycles(&mut self) {
-        let mut lists: Vec<List> = self.own.lock().entries.iter().flatten().filter_map(WeakList::upgrade).collect();
-        lists.extend(std::mem::take(&mut self.inherited).iter().filter_map(WeakList::upgrade));
-        let known: HashMap<usize, &List> = lists.iter().map(|list| (list.identity().0, list)).collect();
-        let mut inner: HashMap<usize, usize> = HashMap::new();
-        lists.iter().for_each(|list| list.for_each_list(|child| *inner.entry(child).or_default() += 1));
+        if self.search().is_err() {
+            tracing::warn!("no memory to search for lists that only cycles keep alive");
+        }
+    }
+
+    fn search(&mut self) -> Result<(), TryReserveError> {
+        let (mut lists, mut known) = (Vec::new(), HashMap::new());
+        let (mut inner, mut kept, mut pending) = (HashMap::<usize, usize>::new(), HashSet::new(), Vec::new());
+        let most = self.own.lock().entries.len() + self.inherited.len();
+        lists.try_reserve_exact(most)?;
+        lists.extend(self.own.lock().entries.iter().flatten().filter_map(WeakList::upgrade).take(most));
+        let most_inherited = most - lists.len().min(most);
+        lists.extend(std::mem::take(&mut self.inherited).iter().filter_map(WeakList::upgrade).take(most_inherited));
+        // Lists of other stores may be elements, but only lists that are known are entered.
+        known.try_reserve(most)?;
+        inner.try_reserve(most)?;
+        kept.try_reserve(most)?;
+        pending.try_reserve_exact(most)?;
+        known.extend(lists.iter().map(|list| (list.identity().0, list)));
+        for list in &lists {
+            list.for_each_list(|child| {
+                if known.contains_key(&child) {
+                    *inner.entry(child).or_default() += 1;
+                }
+            });
+        }
         // One reference is ours; more than the lists' own come from outside, and keep what they reach.
         let outside = |list: &&List| {
             let (identity, count) = list.identity();
             count > 1 + inner.get(&identity).copied().unwrap_or_default()
         };
-        let mut pending: Vec<&List> = lists.iter().filter(outside).collect();
-        let mut kept: HashSet<usize> = pending.iter().map(|list| list.identity().0).collect();
+        pending.extend(lists.iter().filter(outside));
+        kept.extend(pending.iter().map(|list| list.identity().0));
         while let Some(list) = pending.pop() {
             list.for_each_list(|child| {
-                if kept.insert(child) {
-                    pending.extend(known.get(&child));
+                if let Some(list) = known.get(&child)
+                    && kept.insert(child)
+                {
+                    pending.push(list);
                 }
             });
         }
         lists.iter().filter(|list| !kept.contains(&list.identity().0)).for_each(List::clear);
+        Ok(())
     }
 }
 
