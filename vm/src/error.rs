@@ -7,7 +7,7 @@ use vmfb_bytecode::Status;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Bytes of the message of an error. Names come from modules, which can make them of any length.
-const MAXIMUM_TEXT: usize = 16 << 10;
+const MAXIMUM_TEXT: usize = 64 << 10;
 
 /// Bytes of one text of context.
 const MAXIMUM_CONTEXT: usize = 4 << 10;

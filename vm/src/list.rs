@@ -6,6 +6,7 @@ mod scalar;
 
 pub use scalar::Scalar;
 
+use crate::cycles::Place;
 use crate::types::{ElementKind, RefType};
 use crate::{Buffer, Error, Meter, Ref, Result, Value};
 use std::fmt;
@@ -24,6 +25,8 @@ struct Inner {
     element: ElementKind,
     account: MemoryAccount,
     items: Exclusive<Items>,
+    /// The place among the lists of the store that made it.
+    place: Option<Place>,
 }
 
 /// Elements and what was charged for them.
@@ -67,11 +70,16 @@ macro_rules! for_elements {
 }
 
 /// What a list costs beside its elements.
-const LIST_OVERHEAD: u64 = 128;
+const LIST_OVERHEAD: u64 = 144;
 
 impl List {
     /// An empty list with room for `capacity` elements, charged to the account.
     pub fn new(element: ElementKind, capacity: u32, account: &MemoryAccount) -> Result<Self> {
+        Self::new_in(element, capacity, account, None)
+    }
+
+    /// The same with a place among the lists of a store.
+    pub(crate) fn new_in(element: ElementKind, capacity: u32, account: &MemoryAccount, place: Option<Place>) -> Result<Self> {
         account.charge(LIST_OVERHEAD)?;
         let elements = match element {
             ElementKind::I8 => Elements::I8(Vec::new()),
@@ -84,7 +92,10 @@ impl List {
             ElementKind::Variant => Elements::Variant(Vec::new()),
         };
         let items = Exclusive::new(Items { elements, charged: LIST_OVERHEAD });
-        let list = Self(Arc::new(Inner { element, account: account.clone(), items }));
+        let list = Self(Arc::new(Inner { element, account: account.clone(), items, place }));
+        if let Some(place) = &list.0.place {
+            place.enter(&list);
+        }
         list.reserve(capacity)?;
         Ok(list)
     }

@@ -320,10 +320,8 @@ impl Context {
 
     /// A new list, charged to the store. The store clears lists that only cycles keep alive when it ends.
     pub fn new_list(&mut self, element: ElementKind, capacity: u32) -> Result<List> {
-        self.lists.make_room(self.meter.account())?;
-        let list = List::new(element, capacity, self.meter.account())?;
-        self.lists.add(&list);
-        Ok(list)
+        let account = self.meter.account();
+        List::new_in(element, capacity, account, Some(self.lists.reserve(account)?))
     }
 
     /// The host's data, if it is of type `T`.

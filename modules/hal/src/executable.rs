@@ -4,6 +4,7 @@ use crate::State;
 use crate::layout::PipelineLayout;
 use std::sync::Arc;
 use vmfb_hal::{Executable, ExecutableParameters, Name, Pace, load_executable, printable};
+use vmfb_memory::ChargedVec;
 use vmfb_vm::{Buffer, Call, Error, Handle, Meter, RefObject, Result, bulk};
 
 /// Kernels, and what is known of how long they take.
@@ -38,8 +39,12 @@ pub(crate) fn create_with_layouts(call: &mut Call<'_, State>) -> Result<()> {
     call.state.check_device(call.arguments.reference()?)?;
     let kernels = load(call)?;
     let count = call.arguments.span()?;
-    let layouts: Vec<_> = (0..count).map(|_| call.arguments.handle("the pipeline layout")).collect::<Result<_>>()?;
-    let extra = (layouts.len() as u64).saturating_mul(size_of::<Handle<PipelineLayout>>() as u64);
+    let extra = (count as u64).saturating_mul(size_of::<Handle<PipelineLayout>>() as u64);
+    let mut layouts = Vec::new();
+    layouts.try_reserve_exact(count).map_err(|_| Error::exhausted(format!("no memory for {count} layouts")))?;
+    for _ in 0..count {
+        layouts.push(call.arguments.handle("the pipeline layout")?);
+    }
     let executable = Handle::charged(LoadedExecutable { kernels, layouts }, extra, call.context.meter.account())?;
     call.results.push_reference(executable);
     Ok(())
@@ -69,25 +74,30 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     let format = call.arguments.buffer("the executable format")?;
     let data = call.arguments.buffer("the executable data")?;
     let constants = call.arguments.reference()?;
-    let constants = if constants.is_null() { Vec::new() } else { words(&mut call.context.meter, constants.buffer("the executable constants")?)? };
+    // Loaders keep what they need of the constants; these are gone when they are done.
+    let mut words = ChargedVec::new(call.context.meter.account())?;
+    if !constants.is_null() {
+        read_words(&mut call.context.meter, constants.buffer("the executable constants")?, &mut words)?;
+    }
     let format =
         Name::read(format).ok_or_else(|| Error::invalid(format!("the executable format {:?} is not a name", printable(format))))?;
     call.context.meter.charge_bytes(data.len() as u64)?;
     let device = &call.state.device;
     let account = call.context.meter.account();
-    let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &constants, engine: &device.engine, account };
+    let parameters = ExecutableParameters { format: &format, data: data.span(), constants: &words, engine: &device.engine, account };
     let executable = load_executable(&device.loaders, &parameters)?;
     let timed = if device.threads.count() > 1 { executable.export_count() } else { 0 };
     Ok(Arc::new(Kernels { executable, paces: (0..timed).map(|_| Pace::default()).collect() }))
 }
 
-fn words(meter: &mut Meter, buffer: &Buffer) -> Result<Vec<u32>> {
+fn read_words(meter: &mut Meter, buffer: &Buffer, words: &mut ChargedVec<u32>) -> Result<()> {
     if !buffer.len().is_multiple_of(4) {
         return Err(Error::invalid(format!("executable constants of {} bytes; the length is not a multiple of 4", buffer.len())));
     }
     meter.charge_bytes(buffer.len() as u64)?;
-    let bytes = bulk::to_vec(meter, buffer.span())?;
-    Ok(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+    bulk::in_pieces(meter, buffer.len(), |start, part| {
+        Ok(words.extend((start..start + part).step_by(4).filter_map(|offset| buffer.span().load_u32(offset)))?)
+    })
 }
 
 /// `rr_I`: executable, name; a token for dispatches, which is the ordinal of the export.

@@ -4,6 +4,7 @@ use crate::lookup::LookupCache;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use vmfb_hal::{ExecutableLoader, ExecutableParameters, ExecutableReference, Name, load_executable, printable};
+use vmfb_memory::Charge;
 use vmfb_vm::{Buffer, Engine, Error, Handle, Meter, Ref, Result, bulk};
 
 /// Constants of a whole executable; more are allocated.
@@ -26,7 +27,7 @@ pub(crate) fn load(
     let Some(name) = Name::read(format) else {
         return Err(Error::not_found(format!("no loader takes the executable format \"{}\", which is no name", printable(format))));
     };
-    let constants = read_constants(meter, constants)?;
+    let (constants, _charge) = read_constants(meter, constants)?;
     let _entered = tracing::debug_span!("load", format = &*name, bytes = data.len(), constants = constants.len()).entered();
     // Every loader reads all of it.
     meter.charge_bytes(data.len() as u64)?;
@@ -37,10 +38,10 @@ pub(crate) fn load(
     Handle::charged(ExecutableReference(executable), 0, account)
 }
 
-/// The 32-bit constants in a buffer; none for null.
-fn read_constants(meter: &mut Meter, constants: &Ref) -> Result<Constants> {
+/// The 32-bit constants in a buffer, none for null, and what pays for them while an executable is loaded.
+fn read_constants(meter: &mut Meter, constants: &Ref) -> Result<(Constants, Charge)> {
     if constants.is_null() {
-        return Ok(Constants::new());
+        return Ok((Constants::new(), meter.account().hold(0)?));
     }
     let buffer = constants.buffer("the constants of an executable")?;
     let length = buffer.len();
@@ -48,14 +49,15 @@ fn read_constants(meter: &mut Meter, constants: &Ref) -> Result<Constants> {
         return Err(Error::invalid(format!("the constants of an executable have {length} bytes, wanted a multiple of 4")));
     }
     meter.charge_bytes(length as u64)?;
+    let charge = meter.account().hold(length as u64)?;
     let mut words = Constants::new();
-    words.try_reserve(length / 4).map_err(|_| Error::exhausted(format!("no memory for {length} bytes of constants")))?;
+    words.try_reserve_exact(length / 4).map_err(|_| Error::exhausted(format!("no memory for {length} bytes of constants")))?;
     // Every word lies in the buffer.
     bulk::in_pieces(meter, length, |start, part| {
         words.extend((start..start + part).step_by(4).filter_map(|offset| buffer.span().load_u32(offset)));
         Ok(())
     })?;
-    Ok(words)
+    Ok((words, charge))
 }
 
 /// The number by which dispatches name a function of an executable.

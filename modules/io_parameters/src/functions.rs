@@ -4,15 +4,14 @@ use crate::index::Parameter;
 use crate::provider::{Providers, Scope};
 use crate::request::{Request, Requests, read_text};
 use vmfb_hal::{Fence, FenceStatus, HalBuffer, MemoryType, Usage, Writer};
-use vmfb_memory::{BASE_ALIGNMENT, Span};
+use vmfb_memory::{BASE_ALIGNMENT, ChargedVec, Span};
 use vmfb_vm::{Arguments, Call, ElementKind, Error, Handle, Meter, RefType, Result, ResultExt, Status, Value};
 
 /// Uses that write a buffer: by transfers, dispatches, images.
 const WRITING: u32 = 0x2 | 0x800 | 0x2000;
 
-/// What work that waits costs besides what it refers to, and each of its copies.
+/// What work that waits costs besides what it refers to, its copies among that.
 const WAITING_BYTES: u64 = 512;
-const COPY_BYTES: u64 = 192;
 
 /// What a parameter that is used in place costs besides its object.
 const CONSTANT_BYTES: u64 = 512;
@@ -44,7 +43,8 @@ pub(crate) fn load(call: &mut Call<'_, ()>, providers: &Providers) -> Result<()>
         let buffer = target.load(&scope, &request, &mut call.context.meter)?;
         list.push(Value::Ref(buffer.into()))?;
     }
-    finish(&mut call.context.meter, &fences, Vec::new())?;
+    let nothing = ChargedVec::new(call.context.meter.account())?;
+    finish(&mut call.context.meter, &fences, nothing)?;
     call.results.push_reference(list);
     Ok(())
 }
@@ -59,7 +59,8 @@ pub(crate) fn load_one(call: &mut Call<'_, ()>, providers: &Providers) -> Result
     let target = Target::read(&mut call.arguments)?;
     let request = Request { key, parameter_offset, buffer_offset: 0, length: call.arguments.u64()? };
     let buffer = target.load(&scope, &request, &mut call.context.meter)?;
-    finish(&mut call.context.meter, &fences, Vec::new())?;
+    let nothing = ChargedVec::new(call.context.meter.account())?;
+    finish(&mut call.context.meter, &fences, nothing)?;
     call.results.push_reference(buffer);
     Ok(())
 }
@@ -71,11 +72,10 @@ pub(crate) fn gather(call: &mut Call<'_, ()>, providers: &Providers) -> Result<(
     let target: &HalBuffer = call.arguments.object("the target buffer")?;
     let requests = Requests::read(&mut call.arguments)?;
     let meter = &mut call.context.meter;
-    // Grows with what was charged for.
-    let mut copies = Vec::new();
+    let mut copies = ChargedVec::new(meter.account())?;
     for index in 0..requests.len() {
         let request = requests.get(index, meter)?;
-        copies.push(copy_into(target, &scope, &request, meter)?);
+        copies.push(copy_into(target, &scope, &request, meter)?)?;
     }
     finish(meter, &fences, copies)
 }
@@ -90,7 +90,9 @@ pub(crate) fn read(call: &mut Call<'_, ()>, providers: &Providers) -> Result<()>
     let request = Request { key, parameter_offset, buffer_offset: call.arguments.u64()?, length: call.arguments.u64()? };
     let meter = &mut call.context.meter;
     let copy = copy_into(target, &scope, &request, meter)?;
-    finish(meter, &fences, vec![copy])
+    let mut copies = ChargedVec::new(meter.account())?;
+    copies.push(copy)?;
+    finish(meter, &fences, copies)
 }
 
 /// `scatter` and `write`: files are open for reading alone.
@@ -186,7 +188,7 @@ pub(crate) fn copy_into(target: &HalBuffer, scope: &Scope<'_>, request: &Request
 }
 
 /// Copies when the wait fence is reached, at once if it is, and then signals. A failure goes to the signal fence.
-pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
+pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: ChargedVec<Copy>) -> Result<()> {
     let outcome = match fences.wait.map_or(FenceStatus::Reached, Fence::status) {
         FenceStatus::Reached => run(meter, &copies),
         FenceStatus::Failed(error) => Err(waited_in_vain(error)),
@@ -205,10 +207,9 @@ pub(crate) fn finish(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) 
     }
 }
 
-fn defer(meter: &mut Meter, fences: &Fences<'_>, copies: Vec<Copy>) -> Result<()> {
+fn defer(meter: &mut Meter, fences: &Fences<'_>, copies: ChargedVec<Copy>) -> Result<()> {
     let Some(wait) = fences.wait else { return Err(Error::internal("work without a wait cannot be pending")) };
-    let bytes = (copies.len() as u64).saturating_mul(COPY_BYTES).saturating_add(WAITING_BYTES);
-    let charge = meter.account().hold(bytes)?;
+    let charge = meter.account().hold(WAITING_BYTES)?;
     if let Some(signal) = fences.signal {
         signal.follow(wait, meter)?;
     }
