@@ -58,7 +58,8 @@ impl fmt::Display for ViewText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (view, element_type) = (self.view, self.view.element_type());
         write!(f, "{}=", TypeText { shape: view.shape(), element_type })?;
-        let mut elements = Elements { span: view.buffer().span(), element_type, next: 0, left: self.limit, meter: self.meter, steps: 0, stopped: false };
+        let mut elements =
+            Elements { span: view.buffer().span(), element_type, next: 0, left: self.limit, meter: self.meter, steps: 0, stopped: false };
         match Rows::new(view.shape()) {
             None => elements.write_row(f, 1),
             Some(mut rows) => rows.write(f, &mut elements),

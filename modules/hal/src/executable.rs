@@ -69,7 +69,8 @@ fn load(call: &mut Call<'_, State>) -> Result<Arc<Kernels>> {
     let format = call.arguments.buffer("the executable format")?;
     let data = call.arguments.buffer("the executable data")?;
     let constants = call.arguments.reference()?;
-    let constants = if constants.is_null() { Vec::new() } else { words(&mut call.context.meter, constants.buffer("the executable constants")?)? };
+    let constants =
+        if constants.is_null() { Vec::new() } else { words(&mut call.context.meter, constants.buffer("the executable constants")?)? };
     let format = Name::read(format).ok_or_else(|| Error::invalid(format!("the executable format {:?} is no name", printable(format))))?;
     call.context.meter.charge_bytes(data.len() as u64)?;
     let device = &call.state.device;
