@@ -238,6 +238,59 @@ fn a_growing_list_ends() {
     });
 }
 
+/// One op that would work on two gigabytes for seconds, and no other op behind it that could look at the clock: it is left in the
+/// middle. Memory is touched as far as the op came.
+#[test]
+fn one_op_on_many_bytes_ends() {
+    type Append = fn(&mut Body);
+    let ops: [(&str, Append); 6] = [
+        ("fill", |f| _ = f.op(Op::BufferFillI8 { target: RefRead::new(0), target_offset: X8(4), length: X8(2), value: X4(0) })),
+        ("copy", |f| _ = f.op(copy_of([RefRead::new(0), RefRead::new(1)], X8(4)))),
+        ("copy within", |f| _ = f.op(copy_of([RefRead::new(0), RefRead::new(0)], X8(6)))),
+        ("compare", |f| {
+            let (a, b) = (RefRead::new(0), RefRead::new(1));
+            f.op(Op::BufferCompare { a, a_offset: X8(4), b, b_offset: X8(4), length: X8(2), dst: X4(0) });
+        }),
+        ("hash", |f| _ = f.op(Op::BufferHash { source: RefRead::new(0), source_offset: X8(4), length: X8(2), dst: X8(8) })),
+        ("clone", |f| {
+            let (source, alignment) = (RefRead::new(0), f.alignment(0));
+            f.op(Op::BufferClone { source, offset: X8(4), length: X8(2), alignment, dst: RefMove::new(2) });
+        }),
+    ];
+    watched(move || {
+        for (name, append) in ops {
+            let mut program = answering(Program::new(NEWEST));
+            program.export("run", "0v_v", |f| {
+                f.start_block();
+                f.i32(0, 16).i64(2, 2_000_000_000).i64(4, 0).i64(6, 4096).i64(8, 2_000_004_096);
+                f.alloc(8, 0).alloc(8, 1);
+                append(f);
+                f.ret([]);
+            });
+            println!("{name}");
+            ends(&program, &[Way::Deadline, Way::Interrupt], "run", &[]);
+        }
+    });
+}
+
+fn copy_of([source, target]: [RefRead; 2], target_offset: X8) -> Op<'static> {
+    Op::BufferCopy { source, source_offset: X8(4), target, target_offset, length: X8(2) }
+}
+
+#[test]
+fn one_resize_of_a_list_ends() {
+    watched(|| {
+        let mut program = answering(Program::new(NEWEST));
+        let element = program.type_of("i64");
+        program.export("run", "0v_v", |f| {
+            f.start_block();
+            f.i32(0, 200_000_000).op(Op::ListAlloc { element, capacity: X4(0), dst: RefMove::new(0) });
+            f.op(Op::ListResize { list: RefRead::new(0), size: X4(0) }).ret([]);
+        });
+        ends(&program, &[Way::Deadline, Way::Interrupt], "run", &[]);
+    });
+}
+
 /// A program whose `run(n)` makes lists in lists, `n` deep, and gives the outermost.
 fn nesting() -> Program {
     let mut program = answering(Program::new(NEWEST));

@@ -148,6 +148,7 @@ fn rows_beyond_the_limit_are_bounded() {
 /// A unit for each element, and for each bracket around it.
 #[test]
 fn what_a_text_costs() {
-    let cost = |shape: &[u64]| ViewText::new(&BufferView::from_i32(shape, &[0; 6][..shape.iter().product::<u64>() as usize]).unwrap()).cost();
+    let cost =
+        |shape: &[u64]| ViewText::new(&BufferView::from_i32(shape, &[0; 6][..shape.iter().product::<u64>() as usize]).unwrap()).cost();
     assert_eq!([cost(&[]), cost(&[6]), cost(&[2, 3]), cost(&[6, 1, 1, 1]), cost(&[1 << 40, 0])], [1, 6, 12, 24, 2048]);
 }

@@ -10,7 +10,9 @@ const DISPATCHES: [Dispatch; 3] = [Dispatch::Automatic, Dispatch::Portable, Disp
 fn gives(program: &Program, arguments: &[vmfb_vm::Value], wanted: &[vmfb_vm::Value]) {
     for dispatch in DISPATCHES {
         let mut running = program.start_with(&Linker::new(), Config::new().dispatch(dispatch));
-        assert_eq!(running.call("run", arguments).unwrap(), wanted, "{dispatch:?}");
+        let results = running.call("run", arguments).unwrap();
+        let values = |values: &[vmfb_vm::Value]| values.iter().map(bits).collect::<Vec<_>>();
+        assert_eq!(values(&results), values(wanted), "{dispatch:?}");
     }
 }
 
