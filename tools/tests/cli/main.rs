@@ -10,4 +10,5 @@ mod help;
 mod interrupt;
 mod programs;
 mod results;
+mod start;
 mod support;
