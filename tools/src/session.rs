@@ -161,6 +161,7 @@ impl Callable {
         let limit = match failure.status() {
             _ if failure.has_help() => None,
             Some(Status::InvalidArgument) if self.inline && failure.message().ends_with(" is null") => Some(LOST_CONSTANT_HINT),
+            Some(Status::ResourceExhausted) if failure.message().contains("bytes of stack") => Some("the stack is set with --stack-size"),
             Some(Status::ResourceExhausted) => Some("limits are set with --max-memory and --fuel"),
             Some(Status::DeadlineExceeded) => Some("more time is given with --timeout"),
             _ => None,
