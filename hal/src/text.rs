@@ -6,7 +6,7 @@ use vmfb_vm::Buffer;
 
 /// What users of compilers 3.11 to 3.13 can do about a null reference in place of a tensor constant.
 pub const LOST_CONSTANT_HINT: &str = "the compilers 3.11 to 3.13 lose tensor constants in the inline modes; compile with \
---iree-flow-inline-constants-max-byte-length=268435456, or in the default execution model";
+--iree-opt-const-expr-hoisting=false and --iree-flow-inline-constants-max-byte-length=268435456, or in the default execution model";
 
 /// Names of functions and formats are far shorter.
 const MAXIMUM_NAME: usize = 64 << 10;

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use clap::{Args, ValueEnum};
 use vmfb::Linker;
+use vmfb::Status;
 use vmfb::modules::io_parameters::{IoParameters, ParameterIndex, ParameterProvider};
 
 /// Files with the weights of programs.
@@ -46,7 +47,11 @@ impl ParameterArguments {
             ParameterMode::File => ParameterIndex::from_file(path),
             ParameterMode::Preload => ParameterIndex::read_file(path),
         };
-        let index = index.map_err(|error| Failure::from(error).help("parameters are given as --parameters=[scope=]file"))?;
+        let index = index.map_err(|error| {
+            let named = matches!(error.status(), Status::NotFound | Status::Unimplemented);
+            let help = named.then(|| "parameters are given as --parameters=[scope=]file".to_owned());
+            Failure::from(error).maybe_help(help)
+        })?;
         Ok(ParameterProvider::new(scope, index))
     }
 }

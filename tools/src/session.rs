@@ -14,7 +14,7 @@ use vmfb::{
     UnsupportedCpu, Value,
 };
 use vmfb_bytecode::calling_convention::Kind;
-use vmfb_hal::coarse_fences;
+use vmfb_hal::{LOST_CONSTANT_HINT, coarse_fences};
 use vmfb_vm::{ExportInfo, Status};
 
 /// Part of the machine's memory that programs may take unless told otherwise, in percent.
@@ -35,6 +35,8 @@ pub struct Callable {
     instance: Instance,
     func: Func,
     fences: bool,
+    /// Whether its module was compiled for an inline mode.
+    inline: bool,
     /// Name.
     pub name: String,
     /// The declaration, as text.
@@ -153,6 +155,7 @@ impl Session {
             func: instance.function(&self.store, name)?,
             instance,
             fences,
+            inline: module.definition().imports.iter().any(|import| import.full_name.starts_with("hal_inline.")),
             name: name.to_owned(),
             declaration: declaration.map(str::to_owned),
             inputs,
@@ -179,6 +182,8 @@ impl Callable {
         };
         let limit = match failure.status() {
             _ if failure.has_help() => None,
+            Some(Status::InvalidArgument) if self.inline && failure.message().ends_with(" is null") => Some(LOST_CONSTANT_HINT),
+            Some(Status::ResourceExhausted) if failure.message().contains("bytes of stack") => Some("the stack is set with --stack-size"),
             Some(Status::ResourceExhausted) => Some("limits are set with --max-memory and --fuel"),
             Some(Status::DeadlineExceeded) => Some("more time is given with --timeout"),
             _ => None,

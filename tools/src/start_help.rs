@@ -50,15 +50,17 @@ fn formats(module: &Module) -> Option<String> {
     if offered.iter().any(|format| loaders.iter().any(|loader| loader.query_support(format))) {
         return None;
     }
+    // Code for another processor, not for another kind of device.
+    let known = offered.iter().any(|format| vmfb_hal::processor::architecture_of(format).is_some());
     let offered: Vec<_> = offered.iter().map(|format| target::describe_format(format)).collect();
     let offered = if offered.is_empty() { "executables of an unknown format".to_owned() } else { offered.join(", ") };
     let taken: Vec<String> = loaders.iter().flat_map(|loader| loader.formats()).collect();
+    let here = if known { format!("--iree-llvmcpu-target-triple={}", triple()) } else { "--iree-hal-target-backends=llvm-cpu".to_owned() };
     Some(format!(
-        "the module has {offered}; this is {}, which runs {}\ncompile for this machine with --iree-llvmcpu-target-triple={}, or for \
-         every machine with {EVERYWHERE}",
+        "the module has {offered}; this is {}, which runs {}\ncompile for this machine with {here}, or for every machine with \
+         {EVERYWHERE}",
         std::env::consts::ARCH,
         taken.join(", "),
-        triple()
     ))
 }
 

@@ -182,7 +182,7 @@ impl Linker {
         Err(match self.version_of(store, module) {
             None => Error::not_found(format!("the required import {} is not there: no module {module:?} is known", import.full_name)),
             Some(_) => Error::not_found(format!(
-                "the required import {} is not there: the module {module:?} that is known has no such function; {}",
+                "the required import {} is not there: the module {module:?} that is known has no function {function:?}; {}",
                 import.full_name,
                 made_by(importer)
             )),
@@ -198,7 +198,7 @@ fn module_of(import: &Import) -> Option<&str> {
 /// Which compilers write modules like this one, for messages.
 fn made_by(module: &Module) -> String {
     let version = module.definition().bytecode_version;
-    format!("module {:?} is of {} (bytecode {version})", module.name(), version.compilers())
+    format!("module {:?} was written by {} (bytecode {version})", module.name(), version.compilers())
 }
 
 fn find_export(

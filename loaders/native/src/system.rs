@@ -3,6 +3,7 @@
 use crate::library;
 use crate::placement::{Placed, Placement};
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 use vmfb_hal::{Executable, ExecutableLoader, ExecutableParameters, Load, processor};
 use vmfb_vm::{Error, NativeCode, Result, Status};
@@ -47,9 +48,17 @@ impl SystemLibraryLoader {
     /// Where a library in memory does not open, as some systems execute nothing from there, a file may.
     fn open(&self, bytes: &[u8], parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {
         let opened = open_in(bytes, &self.placement, parameters);
-        match (&opened, &self.placement) {
-            (Err(_), Placement::Automatic) => open_in(bytes, &Placement::Directory(std::env::temp_dir()), parameters).or(opened),
-            _ => opened,
+        match (opened, &self.placement) {
+            (Err(error), Placement::Directory(directory)) => Err(advise(error, directory, "choose a directory")),
+            (Err(error), Placement::Automatic) => {
+                let directory = std::env::temp_dir();
+                // What the second attempt says is about a file, and names more.
+                open_in(bytes, &Placement::Directory(directory.clone()), parameters).map_err(|second| {
+                    let error = if is_about_execution(&second) { second } else { error };
+                    advise(error, &directory, "set TMPDIR to a directory")
+                })
+            }
+            (opened, _) => opened,
         }
     }
 
@@ -83,6 +92,22 @@ impl ExecutableLoader for SystemLibraryLoader {
         crate::inspect::check(&bytes).map_err(|reason| Error::precondition(format!("the system library is {reason}")))?;
         self.open(&bytes, parameters).map(Load::Loaded)
     }
+}
+
+/// Whether the system may have refused to execute what lies in a directory.
+fn is_about_execution(error: &Error) -> bool {
+    ["failed to map segment", "Operation not permitted", "Permission denied"].iter().any(|text| error.message().contains(text))
+}
+
+/// Adds what to do about a directory from which nothing is executed.
+#[cold]
+fn advise(error: Error, directory: &Path, action: &str) -> Error {
+    if !is_about_execution(&error) {
+        return error;
+    }
+    let message =
+        format!("{}; perhaps files in {} may not be executed (noexec): {action} where they may", error.message(), directory.display());
+    error.context_chain().fold(Error::new(error.status(), message), |error, text| error.context(text))
 }
 
 fn open_in(bytes: &[u8], placement: &Placement, parameters: &ExecutableParameters<'_>) -> Result<Arc<dyn Executable>> {

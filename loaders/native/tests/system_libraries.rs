@@ -133,14 +133,42 @@ fn a_directory_that_is_not_there_is_an_error() {
 /// C14: what the system says about a corrupt library is part of the error.
 #[test]
 fn c14_the_systems_text_is_in_the_error() {
-    let error = refusal(b"this is no shared object, and it is longer than an ELF header would be.........");
-    assert_eq!(error.status(), Status::Unavailable);
-    assert!(error.message().contains("dlopen failed: ") && error.message().contains("invalid ELF header"), "{error}");
-    // The machine of another architecture.
     let mut bytes = one_library();
-    bytes[18] = 0x28;
+    // `e_version`, which this runtime leaves to the system.
+    bytes[20] = 7;
     let error = refusal(&bytes);
-    assert!(error.message().contains("dlopen failed: "), "{error}");
+    assert_eq!(error.status(), Status::Unavailable);
+    assert!(error.message().contains("dlopen failed: ") && error.message().contains("ELF file version"), "{error}");
+}
+
+#[test]
+fn what_is_no_library_for_this_machine_is_named() {
+    let edited = |at: usize, value: &[u8]| {
+        let mut bytes = one_library();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        let error = refusal(&bytes);
+        assert_eq!(error.status(), Status::FailedPrecondition);
+        error.message().to_owned()
+    };
+    assert_eq!(edited(18, &[0xB7]), "the system library is for aarch64, this is x86_64");
+    assert_eq!(edited(18, &[0xF3]), "the system library is for riscv64, this is x86_64");
+    assert_eq!(edited(18, &[0x99, 0x99]), "the system library is for the machine 39321 (64-bit), this is x86_64");
+    assert_eq!(edited(0, b"X"), "the system library is damaged: it begins with [58, 45, 4c, 46], not with an ELF header");
+    let error = refusal(b"this is no shared object, and it is longer than an ELF header would be.........");
+    assert_eq!(error.message(), "the system library is damaged: it begins with [74, 68, 69, 73], not with an ELF header");
+}
+
+/// The system executes nothing from some places. Where there is none that a test can write to, nothing is tested.
+#[test]
+fn a_directory_that_forbids_execution_is_named() {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let forbidding = mounts.lines().filter(|line| line.contains("noexec")).filter_map(|line| line.split(' ').nth(1));
+    let Some(directory) = forbidding.filter_map(|path| tempfile::tempdir_in(path).ok()).next() else { return };
+    let loader = SystemLibraryLoader::new().with_placement(Placement::Directory(directory.path().to_owned()));
+    let error = load_in(&loader, &one_library(), &Engine::default()).err().unwrap();
+    for wanted in ["failed to map segment", directory.path().to_str().unwrap(), "may not be executed (noexec): choose a directory"] {
+        assert!(error.message().contains(wanted), "{wanted}: {error}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Parameter files: names, and where the bytes of each are.
 
-use crate::reader::Builder;
+use crate::reader::{Builder, Sharing};
 use crate::{gguf, irpa, safetensors};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -91,17 +91,21 @@ impl ParameterIndex {
     }
 
     /// Reads the header of a file that is in memory; `source` names it in errors.
+    ///
+    /// A file in which one name stands for two parameters, or one byte belongs to two, is refused. In `.irpa` archives several
+    /// names may have the same bytes, if these are the same from the first to the last (tied weights).
     pub fn from_span(span: Span, format: ParameterFormat, source: impl Into<String>) -> Result<Self> {
         let source = source.into();
         let span = span.read_only();
-        let mut builder = Builder::new(&span);
+        let sharing = if format == ParameterFormat::Irpa { Sharing::Whole } else { Sharing::None };
+        let mut builder = Builder::new(&span, sharing);
         let parsed = match format {
             ParameterFormat::Irpa => irpa::parse(&span, &mut builder),
             ParameterFormat::Safetensors => safetensors::parse(&span, &mut builder),
             ParameterFormat::Gguf => gguf::parse(&span, &mut builder),
         };
-        parsed.context(|| format!("reading the parameter file {source}"))?;
-        Ok(Self { source, parameters: builder.finish() })
+        let parameters = parsed.and_then(|()| builder.finish()).context(|| format!("reading the parameter file {source}"))?;
+        Ok(Self { source, parameters })
     }
 
     /// What the index was read from.

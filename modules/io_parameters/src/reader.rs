@@ -2,6 +2,7 @@
 
 use crate::index::{Content, Parameter};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use vmfb_memory::Span;
 use vmfb_vm::{Error, Result};
 
@@ -62,16 +63,31 @@ pub(crate) fn part(span: &Span, offset: u64, length: u64, what: &str) -> Result<
     }
 }
 
+/// Whether several names may stand for the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They may, if the bytes are the same from the first to the last: tied weights in archives.
+    Whole,
+    /// They may not.
+    None,
+}
+
 /// Collects parameters. What it holds is bounded by the size of the file, however often ranges of the file overlap.
 pub(crate) struct Builder {
     parameters: HashMap<Box<[u8]>, Parameter>,
     /// Bytes of names that may still come.
     name_budget: u64,
+    /// Address of the file.
+    start: usize,
+    /// The first name that came twice, for other bytes.
+    twice: Option<Box<[u8]>>,
+    sharing: Sharing,
 }
 
 impl Builder {
-    pub(crate) fn new(file: &Span) -> Self {
-        Self { parameters: HashMap::new(), name_budget: file.len() as u64 }
+    pub(crate) fn new(file: &Span, sharing: Sharing) -> Self {
+        let start = file.address().addr();
+        Self { parameters: HashMap::new(), name_budget: file.len() as u64, start, twice: None, sharing }
     }
 
     /// Reads a name.
@@ -81,12 +97,56 @@ impl Builder {
         Ok(name.to_vec()?.into())
     }
 
-    /// Adds a parameter; the first with a name stays.
+    /// Adds a parameter.
     pub(crate) fn add(&mut self, name: Box<[u8]>, content: Content) {
-        self.parameters.entry(name).or_insert(Parameter(content));
+        match self.parameters.entry(name) {
+            Entry::Vacant(entry) => {
+                entry.insert(Parameter(content));
+            }
+            Entry::Occupied(entry) => {
+                let same = self.sharing == Sharing::Whole && range(&entry.get().0).is_some_and(|bytes| range(&content) == Some(bytes));
+                if !same {
+                    self.twice.get_or_insert_with(|| entry.key().clone());
+                }
+            }
+        }
     }
 
-    pub(crate) fn finish(self) -> HashMap<Box<[u8]>, Parameter> {
-        self.parameters
+    /// The parameters, if each name stands for one and no byte belongs to two.
+    pub(crate) fn finish(self) -> Result<HashMap<Box<[u8]>, Parameter>> {
+        if let Some(name) = &self.twice {
+            return Err(Error::invalid(format!("two parameters have the name {}", shown(name))));
+        }
+        let ranges = self.parameters.iter().filter_map(|(name, parameter)| Some((range(&parameter.0)?, &**name)));
+        let mut ranges: Vec<_> = ranges.filter(|((start, end), _)| start < end).collect();
+        ranges.sort_unstable();
+        for pair in ranges.windows(2) {
+            if let [(first, a), (second, b)] = pair
+                && second.0 < first.1
+                && (self.sharing == Sharing::None || first != second)
+            {
+                let [from, to] = [second.0, first.1.min(second.1)].map(|address| address - self.start);
+                return Err(Error::invalid(format!(
+                    "the bytes {from} to {to} of the file belong to two parameters: {} and {}",
+                    shown(a),
+                    shown(b)
+                )));
+            }
+        }
+        Ok(self.parameters)
     }
+}
+
+/// First and last address of the bytes in the file.
+fn range(content: &Content) -> Option<(usize, usize)> {
+    match content {
+        Content::Data(span) => Some((span.address().addr(), span.address().addr() + span.len())),
+        Content::Splat { .. } => None,
+    }
+}
+
+/// A name for messages.
+fn shown(name: &[u8]) -> String {
+    const LONGEST: usize = 100;
+    format!("{:?}", String::from_utf8_lossy(name).chars().take(LONGEST).collect::<String>())
 }

@@ -29,9 +29,14 @@ fn words(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// An archive with a data entry `a` of the bytes 1 to 8, a splat `b` of 6 bytes with the pattern 7 8 9, a skipped entry, and a
-/// second `a`.
+/// An archive with a data entry `a` of the bytes 1 to 8, a splat `b` of 6 bytes with the pattern 7 8 9, a skipped entry, and the
+/// data entry `c` of the same bytes as `a`.
 fn small_irpa() -> Vec<u8> {
+    irpa_with((2, 1), (0, 8))
+}
+
+/// The same, with another name and range of the last entry.
+fn irpa_with(name: (u64, u64), range: (u64, u64)) -> Vec<u8> {
     let entry = |size: u64, kind: u32, name: (u64, u64), rest: &[u8]| {
         let mut bytes = words(&[size]);
         bytes.extend(kind.to_le_bytes());
@@ -45,14 +50,14 @@ fn small_irpa() -> Vec<u8> {
     let mut entries = entry(76, 2, (0, 1), &words(&[0, 8]));
     entries.extend(entry(85, 1, (1, 1), &splat));
     entries.extend(entry(60, 0, (0, 0), &[]));
-    entries.extend(entry(76, 2, (0, 1), &words(&[1, 3])));
+    entries.extend(entry(76, 2, name, &words(&[range.0, range.1])));
     let (table, metadata) = (96u64, 96 + entries.len() as u64);
-    let storage = (metadata + 2).next_multiple_of(64);
+    let storage = (metadata + 3).next_multiple_of(64);
     let mut file = b"IRPA\0\0\0\0".to_vec();
-    file.extend(words(&[88, 0, 0, 4, table, entries.len() as u64, metadata, 2, storage, 8]));
+    file.extend(words(&[88, 0, 0, 4, table, entries.len() as u64, metadata, 3, storage, 8]));
     file.resize(table as usize, 0);
     file.extend(entries);
-    file.extend(b"ab");
+    file.extend(b"abc");
     file.resize(storage as usize, 0);
     file.extend(1..=8);
     file
@@ -109,10 +114,11 @@ fn both_files_of_the_digit_classifier_hold_the_same() {
 }
 
 #[test]
-fn archives_have_data_patterns_and_gaps_and_the_first_of_a_name_counts() {
+fn archives_have_data_patterns_and_gaps() {
     let index = index(ParameterFormat::Irpa, &small_irpa()).unwrap();
-    assert_eq!(index.len(), 2);
+    assert_eq!(index.len(), 3);
     assert_eq!(content(&index, "a"), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(content(&index, "c"), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(content(&index, "b"), [7, 8, 9, 7, 8, 9]);
     // A part of a pattern begins where it would have been.
     let target = Span::zeroed(4, 1, &MemoryAccount::default()).unwrap();
@@ -128,12 +134,47 @@ fn headers_are_linked_forwards() {
     let distance = first.len() as u64;
     first[16..24].copy_from_slice(&distance.to_le_bytes());
     let mut second = small_irpa();
-    let name = second.windows(2).position(|pair| pair == b"ab").unwrap();
-    second[name] = b'c';
+    let name = second.windows(3).position(|names| names == b"abc").unwrap();
+    second[name..name + 3].copy_from_slice(b"def");
     first.extend(second);
     let index = index(ParameterFormat::Irpa, &first).unwrap();
-    assert_eq!(index.len(), 3);
-    assert_eq!(content(&index, "c"), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(index.len(), 6);
+    assert_eq!(content(&index, "d"), [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+/// One name for two parameters, one byte for two: nobody can say which is meant. The official runtime takes the first and both.
+#[test]
+fn names_and_bytes_belong_to_one_parameter() {
+    let refused = |format, file: &[u8], wanted: &str| {
+        let error = index(format, file).unwrap_err();
+        assert_eq!((error.status(), error.message()), (Status::InvalidArgument, wanted));
+    };
+    let tensors = |header: &str| small_safetensors(header, &[0; 32]);
+    let twice = r#"{"w":{"data_offsets":[0,16]},"w":{"data_offsets":[16,32]}}"#;
+    refused(ParameterFormat::Safetensors, &tensors(twice), r#"two parameters have the name "w""#);
+    let overlap = r#"{"w":{"data_offsets":[0,16]},"b":{"data_offsets":[8,24]}}"#;
+    let start = 8 + overlap.len();
+    let wanted = format!(r#"the bytes {} to {} of the file belong to two parameters: "w" and "b""#, start + 8, start + 16);
+    refused(ParameterFormat::Safetensors, &tensors(overlap), &wanted);
+    for same in
+        [r#"{"w":{"data_offsets":[0,16]},"b":{"data_offsets":[0,16]}}"#, r#"{"w":{"data_offsets":[0,16]},"w":{"data_offsets":[0,16]}}"#]
+    {
+        assert_eq!(index(ParameterFormat::Safetensors, &tensors(same)).unwrap_err().status(), Status::InvalidArgument, "{same}");
+    }
+    // Neighbours, gaps and empty tensors are none.
+    let apart = r#"{"a":{"data_offsets":[0,8]},"b":{"data_offsets":[8,16]},"c":{"data_offsets":[20,32]},"d":{"data_offsets":[24,24]}}"#;
+    assert_eq!(index(ParameterFormat::Safetensors, &tensors(apart)).unwrap().len(), 4);
+    let mut gguf = small_gguf();
+    let name = gguf.windows(9).position(|bytes| bytes == b"\x01\0\0\0\0\0\0\0q").unwrap();
+    gguf[name + 8] = b'f';
+    refused(ParameterFormat::Gguf, &gguf, r#"two parameters have the name "f""#);
+    gguf[name + 8] = b'q';
+    // Name, rank, one dimension, type: the offset is the next.
+    gguf[name + 9 + 4 + 8 + 4] = 0;
+    assert!(index(ParameterFormat::Gguf, &gguf).unwrap_err().message().contains("belong to two parameters"));
+    refused(ParameterFormat::Irpa, &irpa_with((0, 1), (1, 3)), r#"two parameters have the name "a""#);
+    assert!(index(ParameterFormat::Irpa, &irpa_with((2, 1), (1, 3))).unwrap_err().message().contains("belong to two parameters"));
+    assert_eq!(index(ParameterFormat::Irpa, &irpa_with((0, 1), (0, 8))).unwrap().len(), 2);
 }
 
 #[test]
@@ -184,7 +225,7 @@ fn hostile_archives_are_refused() {
 #[test]
 fn hostile_safetensors_are_refused() {
     let parse = |header: &str| index(ParameterFormat::Safetensors, &small_safetensors(header, &[1, 2, 3, 4]));
-    let good = r#"{"__metadata__":{"x":"y"},"t":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"t":{"data_offsets":[0,1]}}   "#;
+    let good = r#"{"__metadata__":{"x":"y"},"t":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"u":{"data_offsets":[0,1]}}   "#;
     assert_eq!(content(&parse(good).unwrap(), "t"), [2, 3]);
     for header in [r#"{"t":{"data_offsets":[0,5]}}"#, r#"{"t":{"data_offsets":[3,1]}}"#] {
         assert_eq!(parse(header).unwrap_err().status(), Status::OutOfRange, "{header}");
@@ -251,8 +292,9 @@ fn files_are_known_by_their_names() {
 
 fn providers() -> Providers {
     let small = index(ParameterFormat::Irpa, &small_irpa()).unwrap();
-    let more = index(ParameterFormat::Safetensors, &small_safetensors(r#"{"t":{"data_offsets":[0,1]},"a":{"data_offsets":[0,1]}}"#, &[9]))
-        .unwrap();
+    let more =
+        index(ParameterFormat::Safetensors, &small_safetensors(r#"{"t":{"data_offsets":[0,1]},"a":{"data_offsets":[1,2]}}"#, &[9, 9]))
+            .unwrap();
     Providers::new(vec![ParameterProvider::new("s", small), ParameterProvider::new("s", more)])
 }
 

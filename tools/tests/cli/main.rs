@@ -13,4 +13,5 @@ mod modules_of_other_kinds;
 mod official;
 mod programs;
 mod results;
+mod start;
 mod support;

@@ -114,6 +114,13 @@ pub(crate) fn missing_import() -> Vec<u8> {
     bytes(&module)
 }
 
+/// A module that was made for a runtime with a newer `hal_loader`.
+pub(crate) fn newer_dependency() -> Vec<u8> {
+    let mut module = empty_module("newer", VERSION);
+    module.dependencies.push(Dependency { name: "hal_loader".to_owned(), minimum_version: 99, necessity: Necessity::Required });
+    bytes(&module)
+}
+
 /// A module of a bytecode version that does not exist.
 pub(crate) fn future_version() -> Vec<u8> {
     let mut module = empty_module("future", VERSION);
