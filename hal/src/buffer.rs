@@ -45,7 +45,7 @@ impl RefObject for HalBuffer {
     const TYPE_NAME: &'static str = "hal.buffer";
 
     fn lent(&self, holders: Holders) -> Option<Self> {
-        let handed_over = holders == Holders::Call && self.is_sole();
+        let handed_over = holders == Holders::Call && self.has_sole_bytes();
         (!handed_over && !self.in_place).then(|| self.to_lent())
     }
 }
@@ -115,7 +115,7 @@ impl HalBuffer {
     }
 
     /// Whether a program may write the bytes in place and nothing else refers to them.
-    pub(crate) fn is_sole(&self) -> bool {
+    pub(crate) fn has_sole_bytes(&self) -> bool {
         match &self.root {
             None => self.bytes.holders() == Some(1),
             // The allocation that this is a part of has one, too.

@@ -37,7 +37,7 @@ impl RefObject for BufferView {
     const TYPE_NAME: &'static str = "hal.buffer_view";
 
     fn lent(&self, holders: Holders) -> Option<Self> {
-        let handed_over = holders == Holders::Call && self.buffer.is_sole() && Handle::is_sole(&self.buffer);
+        let handed_over = holders == Holders::Call && self.buffer.has_sole_bytes() && Handle::is_sole(&self.buffer);
         if handed_over || self.buffer.is_in_place() {
             return None;
         }

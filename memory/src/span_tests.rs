@@ -155,3 +155,54 @@ fn large_allocations_are_zeroed_and_aligned_too() {
     assert!(matches!(Span::zeroed(usize::MAX - 63, 64, &MemoryAccount::default()), Err(Error::OutOfMemory { .. })));
     assert!(matches!(Span::zeroed(isize::MAX as usize - 63, 64, &MemoryAccount::default()), Err(Error::OutOfMemory { .. })));
 }
+
+/// Every way to write a span.
+fn writes(span: &Span) -> [Result<()>; 11] {
+    [
+        span.store_u8(0, 1),
+        span.store_u16(0, 1),
+        span.store_u32(0, 1),
+        span.store_u64(0, 1),
+        span.store_element_u8(0, 1),
+        span.store_element_u16(0, 1),
+        span.store_element_u32(0, 1),
+        span.store_element_u64(0, 1),
+        span.write(0, &[1]),
+        span.fill(0, 1, &[1]),
+        span.copy_from(0, span, 4, 1),
+    ]
+}
+
+#[test]
+fn nothing_writes_a_read_only_span() {
+    let writable = span_of(&[0; 16]);
+    let read_only = writable.clone().read_only();
+    for (index, result) in writes(&read_only).into_iter().enumerate() {
+        assert_eq!(result, Err(Error::ReadOnly), "way {index}");
+    }
+    assert_eq!(writable.to_vec().unwrap(), [0; 16]);
+    for (index, result) in writes(&writable).into_iter().enumerate() {
+        assert_eq!(result, Ok(()), "way {index}");
+    }
+}
+
+#[test]
+fn the_whole_storage_of_a_read_only_part_is_read_only() {
+    let writable = span_of(&[0; 16]);
+    let part = writable.slice(4, 4).unwrap();
+    assert!(part.whole_storage().is_writable());
+    let whole = part.read_only().whole_storage();
+    assert_eq!((whole.len(), whole.is_writable()), (16, false));
+    for result in writes(&whole) {
+        assert_eq!(result, Err(Error::ReadOnly));
+    }
+}
+
+/// No system has so much memory; the account would allow it.
+#[test]
+fn an_allocation_that_fails_costs_nothing() {
+    let account = MemoryAccount::default();
+    let result = Span::zeroed(isize::MAX as usize - (1 << 16), 64, &account);
+    assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
+    assert_eq!(account.used(), 0);
+}

@@ -175,8 +175,8 @@ impl Object {
 
 impl<T: RefObject> Handle<T> {
     /// Whether this is the only reference to the object.
-    pub fn is_sole(&self) -> bool {
-        Arc::strong_count(&self.object.0) == 1
+    pub fn is_sole(handle: &Self) -> bool {
+        Arc::strong_count(&handle.object.0) == 1
     }
 
     /// A handle of a new object of the host. What programs make is charged: see [`Handle::charged`].

@@ -126,7 +126,7 @@ fn a_view_is_made_and_asked() {
 /// A HAL buffer of 16 bytes that count up.
 fn sixteen_bytes() -> Value {
     let bytes: Vec<u8> = (0..16).collect();
-    Ref::new(HalBuffer::new(Span::copy_of(&bytes, &MemoryAccount::default()).unwrap())).into()
+    Ref::new(HalBuffer::new(Span::copy_of(&bytes, &MemoryAccount::default()).unwrap()).in_place()).into()
 }
 
 fn create_f32(buffer: &Value, range: [i64; 2], shape: &[i64]) -> Result<Value> {

@@ -342,7 +342,9 @@ fn gathering_waits_for_its_fence() {
     for (fails, bytes) in [(true, [0; 8]), (false, [0, 0, 0, 0, 3, 4, 5, 6])] {
         let (wait, signal) = (Fence::new(), Fence::new());
         let copy = copy_into(&target, &scope, &request(4), &mut meter).unwrap();
-        finish(&mut meter, &Fences { wait: Some(&wait), signal: Some(&signal) }, vec![copy]).unwrap();
+        let mut copies = vmfb_memory::ChargedVec::new(&account).unwrap();
+        copies.push(copy).unwrap();
+        finish(&mut meter, &Fences { wait: Some(&wait), signal: Some(&signal) }, copies).unwrap();
         assert!(matches!(signal.status(), FenceStatus::Pending));
         assert!(account.used() > before);
         if fails {

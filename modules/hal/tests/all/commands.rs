@@ -57,7 +57,7 @@ fn wrong_fills_are_refused() {
     assert_eq!(attempt((4, 8), (0, 4)), Status::OutOfRange);
     assert_eq!(attempt((-4, 4), (0, 4)), Status::OutOfRange);
     assert_eq!(attempt((i64::MAX, i64::MAX), (0, 1)), Status::OutOfRange);
-    let constant: Value = Ref::new(HalBuffer::new(Span::from_vector(vec![0; 4]))).into();
+    let constant: Value = Ref::new(HalBuffer::new(Span::from_vector(vec![0; 4])).in_place()).into();
     let outcome = run(|program, commands| fill(program, commands, &constant, (0, 4), (0, 4)));
     assert_eq!(status(outcome), Status::PermissionDenied);
 }
@@ -209,7 +209,7 @@ fn the_life_of_a_command_buffer() {
 fn a_spent_command_buffer_holds_nothing_but_itself() {
     let mut program = Program::new();
     let span = Span::zeroed(64, 1, &Default::default()).unwrap();
-    let data: Value = Ref::new(HalBuffer::new(span.clone())).into();
+    let data: Value = Ref::new(HalBuffer::new(span.clone()).in_place()).into();
     let commands = program.command_buffer(ONE_SHOT);
     let used = program.store.account().used();
     program.dispatch(&commands, LOG, &[], &[(0, data, 0, REST)]).unwrap();

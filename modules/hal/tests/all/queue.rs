@@ -84,7 +84,7 @@ fn queued_work_owns_what_it_uses() {
     let log = {
         let mut program = Program::new();
         let data = |value: u32| Value::from(Ref::new(HalBuffer::new(Span::copy_of(&value.to_le_bytes(), &account).unwrap())));
-        let output: Value = Ref::new(HalBuffer::new(result.clone())).into();
+        let output: Value = Ref::new(HalBuffer::new(result.clone()).in_place()).into();
         let commands = addition(&mut program, &data(40), &data(1), &output);
         program.execute(&commands, fence(&start), fence(&end)).unwrap();
         program.log.clone()

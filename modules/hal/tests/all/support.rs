@@ -251,7 +251,8 @@ pub(crate) fn text(text: &str) -> Value {
 
 /// A buffer with the given content.
 pub(crate) fn buffer(bytes: &[u8]) -> Value {
-    Ref::new(HalBuffer::new(Span::copy_of(bytes, &Default::default()).unwrap())).into()
+    // Tests look at what programs have written.
+    Ref::new(HalBuffer::new(Span::copy_of(bytes, &Default::default()).unwrap()).in_place()).into()
 }
 
 /// A buffer of 32-bit values.
