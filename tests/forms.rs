@@ -146,7 +146,8 @@ fn requests(requests: &[(&str, u64, u64, u64)]) -> [Value; 3] {
 }
 
 fn buffer(bytes: usize) -> Value {
-    Ref::new(HalBuffer::allocate(bytes, 64, &Default::default()).unwrap()).into()
+    // Tests look at what programs have written.
+    Ref::new(HalBuffer::allocate(bytes, 64, &Default::default()).unwrap().in_place()).into()
 }
 
 fn bytes_of(buffer: &Value) -> Vec<u8> {

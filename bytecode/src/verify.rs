@@ -211,12 +211,13 @@ fn check_module(definition: &ModuleDef) -> Result<()> {
     }
     // A range that reaches out of the bytecode is refused with its function. Compilers write one function behind the other; functions
     // that share bytes would make a small file ask for the verification and translation of much code.
-    let size = |function: &Function| function.bytecode.len().min(definition.bytecode.len()) as u64;
-    let total = definition.functions.iter().map(size).fold(0, u64::saturating_add);
-    if total > definition.bytecode.len() as u64 {
+    let length = definition.bytecode.len();
+    let within = definition.functions.iter().filter(|function| function.bytecode.end <= length);
+    let total = within.map(|function| function.bytecode.len() as u64).fold(0, u64::saturating_add);
+    if total > length as u64 {
         return Err(Error::new(
             Status::ResourceExhausted,
-            format!("the functions overlap: {total} bytes of code in {} bytes of bytecode", definition.bytecode.len()),
+            format!("the functions overlap: {total} bytes of code in {length} bytes of bytecode"),
         ));
     }
     Ok(())

@@ -189,5 +189,5 @@ pub fn subspan(buffer: &Handle<HalBuffer>, offset: u64, length: u64, account: &M
     }
     let part = HalBuffer::of_bytes(buffer.bytes.slice(offset, length)?, buffer.memory_type, buffer.usage);
     let root = Some(buffer.root.as_ref().unwrap_or(buffer).clone());
-    Handle::charged(HalBuffer { root, ..part }, 0, account)
+    Handle::charged(HalBuffer { root, in_place: buffer.in_place, ..part }, 0, account)
 }

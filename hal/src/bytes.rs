@@ -125,12 +125,15 @@ impl Bytes {
 
     /// For work that is done later, perhaps when the call that it belongs to has ended: keeps alive what the call sees of a
     /// constant, as long as the result is.
-    pub fn hold(&self, meter: &mut Meter) -> Option<Span> {
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED if there is no memory for the call's copy of it.
+    pub fn hold(&self, meter: &mut Meter) -> Result<Option<Span>> {
         match &self.0 {
             Source::Kept { kept: Kept::Constant(kept), offset, length } => {
-                kept.writable(*offset, *length, Writer::MachineCode, meter).ok()
+                kept.writable(*offset, *length, Writer::MachineCode, meter).map(Some)
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 }

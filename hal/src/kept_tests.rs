@@ -83,7 +83,7 @@ fn held_work_sees_what_its_call_wrote() {
     let meter = &mut Meter::default();
     let (mut later, held) = in_call(meter, |meter| {
         write(&bytes, 0, 9, meter);
-        (meter.for_worker(), bytes.hold(meter))
+        (meter.for_worker(), bytes.hold(meter).unwrap())
     });
     in_call(meter, |meter| write(&bytes, 1, 8, meter));
     assert_eq!(seen(&bytes, &later), [9, 2]);

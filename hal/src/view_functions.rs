@@ -1,7 +1,9 @@
 //! The `buffer_view.*` functions, which the modules `hal_inline` and `hal` have in common.
 
 use crate::buffer::for_view;
-use crate::{BufferView, ElementType, Encoding, Expected, HalBuffer, MAX_RANK, Shape, Trace, TraceSink, ViewText, assert_view, printable, subspan};
+use crate::{
+    BufferView, ElementType, Encoding, Expected, HalBuffer, MAX_RANK, Shape, Trace, TraceSink, ViewText, assert_view, printable, subspan,
+};
 use smallvec::SmallVec;
 use vmfb_vm::{Arguments, Call, Error, Handle, Result};
 

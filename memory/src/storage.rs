@@ -50,8 +50,12 @@ enum Owner {
     Private {
         _map: memmap2::MmapRaw,
     },
-    Vector { _bytes: Vec<u8> },
-    Shared { _bytes: Arc<[u8]> },
+    Vector {
+        _bytes: Vec<u8>,
+    },
+    Shared {
+        _bytes: Arc<[u8]>,
+    },
     Static,
 }
 

@@ -55,7 +55,8 @@ fn numbers_are_read_as_the_function_takes_them() {
             "INVALID_ARGUMENT: '18446744073709551616' is out of the range of i64: -9223372036854775808 to 18446744073709551615",
         ),
         (Kind::I32, "1.5", "INVALID_ARGUMENT: '1.5' is not a whole number"),
-        (Kind::I32, "i32=2", "INVALID_ARGUMENT: 'i32=2' is not a number"),
+        (Kind::I32, "i32=2", "i32=2"),
+        (Kind::I32, "f32=2", "INVALID_ARGUMENT: 'f32=2' is not a number"),
         (Kind::F32, "abc", "INVALID_ARGUMENT: 'abc' is not a number"),
         (Kind::I32, "", "INVALID_ARGUMENT: the value is empty"),
     ] {
@@ -188,7 +189,7 @@ fn inputs_are_made_from_the_declaration() {
     assert_ne!(random, printed(&["auto:8"], &slots));
     assert_eq!(printed(&["auto", "5", "auto"], &slots), "2x1xf32=[0][0] | i64=5 | 3xi1=00 00 00");
     assert!(printed(&["auto"], &refs(1)).starts_with("FAILED_PRECONDITION: input 0 cannot be generated"));
-    assert_eq!(printed(&["auto:x"], &refs(1)), "INVALID_ARGUMENT: 'x' is no seed");
+    assert_eq!(printed(&["auto:x"], &refs(1)), "INVALID_ARGUMENT: 'x' is not a seed");
     let large = [slot(Kind::Ref, "tensor<1000x1000x1000xf32>")];
     assert!(printed(&["auto:1"], &large).starts_with("RESOURCE_EXHAUSTED"));
     for name in ["i1", "i4", "i8", "ui8", "i64", "f16", "bf16", "f64", "f8E8M0FNU", "complex<f32>"] {

@@ -34,9 +34,7 @@ mod value;
 mod value_ops;
 
 pub use buffer::{Buffer, Origin};
-pub use engine::{
-    Config, Dispatch, Engine, Interruption, KERNEL_STACK_SIZE, NativeCode, TracedInstruction, Tracer, UnsupportedCpu,
-};
+pub use engine::{Config, Dispatch, Engine, Interruption, KERNEL_STACK_SIZE, NativeCode, TracedInstruction, Tracer, UnsupportedCpu};
 pub use error::{Error, FrameTrace, Result, ResultExt};
 pub use func::{Func, Instance, Invocation};
 pub use host::{Caller, HostResults, IntoHostFunction};

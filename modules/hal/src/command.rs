@@ -5,7 +5,8 @@ use crate::layout::{BoundState, PipelineLayout};
 use crate::program::{Command, Nested, Program, RecordedDispatch, Slice, Workgroups};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use vmfb_memory::{Charge, MemoryAccount, Span};
+use vmfb_hal::Bytes;
+use vmfb_memory::{Charge, MemoryAccount};
 use vmfb_vm::{Error, RefObject, Result};
 
 /// `!hal.command_buffer`.
@@ -171,7 +172,7 @@ impl Recording {
                     return Err(Error::exhausted(format!("command buffers in command buffers more than {MAXIMUM_DEPTH} deep")));
                 }
                 self.program.depth = self.program.depth.max(depth);
-                size_of::<Nested>().saturating_add(nested.table.capacity().saturating_mul(size_of::<Option<Span>>()))
+                size_of::<Nested>().saturating_add(nested.table.capacity().saturating_mul(size_of::<Option<Bytes>>()))
             }
             _ => 0,
         };

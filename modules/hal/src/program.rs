@@ -237,7 +237,7 @@ impl Program {
     }
 
     /// Keeps what a call sees of the constants that the program refers to, for execution after the call has ended.
-    pub(crate) fn hold(&self, table: &BindingTable, meter: &mut Meter, held: &mut Vec<Span>) {
+    pub(crate) fn hold(&self, table: &BindingTable, meter: &mut Meter, held: &mut ChargedVec<Span>) -> Result<()> {
         let bindings = self.bindings.iter();
         let others = self.commands.iter().flat_map(|command| match command {
             Command::Fill { target, .. } => [Some(target), None],
@@ -246,15 +246,18 @@ impl Program {
         });
         for slice in bindings.chain(others.flatten()) {
             if let Slice::Direct(bytes) = slice {
-                held.extend(bytes.hold(meter));
+                held.extend(bytes.hold(meter)?)?;
             }
         }
-        held.extend(table.iter().flatten().filter_map(|bytes| bytes.hold(meter)));
+        for bytes in table.iter().flatten() {
+            held.extend(bytes.hold(meter)?)?;
+        }
         for command in self.commands.iter() {
             if let Command::Nested(nested) = command {
-                nested.program.hold(&nested.table, meter, held);
+                nested.program.hold(&nested.table, meter, held)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vmfb_hal::{Bytes, Fence, FenceStatus, HalBuffer};
-use vmfb_memory::{Charge, Span};
+use vmfb_memory::{Charge, ChargedVec, Span};
 use vmfb_vm::{Error, Handle, Meter, Result, ResultExt};
 
 /// What is done between a wait and a signal. It owns everything that it uses.
@@ -78,7 +78,7 @@ impl State {
             signal.follow(wait, meter)?;
         }
         let deferred = Deferred {
-            _held: work.hold(meter),
+            _held: work.hold(meter)?,
             work,
             signal: Unsignalled(signal.cloned()),
             tab: self.tab.clone(),
@@ -111,7 +111,7 @@ impl Work {
         match self {
             Self::Execute { programs, table } => {
                 let programs = programs.capacity().saturating_mul(size_of::<Arc<Program>>());
-                table.capacity().saturating_mul(size_of::<Option<Span>>()).saturating_add(programs) as u64
+                table.capacity().saturating_mul(size_of::<Option<Bytes>>()).saturating_add(programs) as u64
             }
             _ => 0,
         }
@@ -128,15 +128,15 @@ impl Work {
 }
 
 impl Work {
-    fn hold(&self, meter: &mut Meter) -> Vec<Span> {
-        let mut held = Vec::new();
+    fn hold(&self, meter: &mut Meter) -> Result<ChargedVec<Span>> {
+        let mut held = ChargedVec::new(meter.account())?;
         match self {
             Self::Nothing | Self::Release(_) => {}
-            Self::Fill { target, .. } => held.extend(target.hold(meter)),
-            Self::Copy { source, target } => held.extend([source, target].into_iter().filter_map(|bytes| bytes.hold(meter))),
-            Self::Execute { programs, table } => programs.iter().for_each(|program| program.hold(table, meter, &mut held)),
+            Self::Fill { target, .. } => held.extend(target.hold(meter)?)?,
+            Self::Copy { source, target } => held.extend([source.hold(meter)?, target.hold(meter)?].into_iter().flatten())?,
+            Self::Execute { programs, table } => programs.iter().try_for_each(|program| program.hold(table, meter, &mut held))?,
         }
-        held
+        Ok(held)
     }
 }
 
@@ -144,7 +144,7 @@ impl Work {
 struct Deferred {
     work: Work,
     /// What the call sees of constants.
-    _held: Vec<Span>,
+    _held: ChargedVec<Span>,
     signal: Unsignalled,
     tab: Arc<Tab>,
     threads: Threads,

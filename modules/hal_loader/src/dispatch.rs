@@ -1,7 +1,7 @@
 //! `executable.dispatch`: checks what the arguments name and runs the grid.
 
-use crate::shim::{DispatchArguments, MAXIMUM_BINDINGS, Signature, Target, unpack};
 use crate::constants::Constants as KnownConstants;
+use crate::shim::{DispatchArguments, MAXIMUM_BINDINGS, Signature, Target, unpack};
 use smallvec::SmallVec;
 use vmfb_hal::{Binding, Dispatch, Executable, ExecutableReference, LOST_CONSTANT_HINT};
 use vmfb_memory::Span;

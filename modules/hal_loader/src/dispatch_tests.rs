@@ -18,7 +18,9 @@ struct Case {
 }
 
 fn buffer(length: u8) -> Ref {
-    Buffer::constant((0..length).collect::<Vec<_>>()).into()
+    let bytes: Vec<u8> = (0..length).collect();
+    let span = vmfb_memory::Span::copy_of(&bytes, &Default::default()).unwrap();
+    Buffer::new(span, vmfb_vm::Origin::Guest).into()
 }
 
 /// A dispatch that succeeds: export 1 ("multiply") of two, 2 constants and 3 bindings declared and given.

@@ -54,9 +54,12 @@ impl Alone {
 
 /// Whether [`Counting`] is the allocator of this process.
 pub fn is_counting() -> bool {
-    let before = counting::live();
-    let bytes = std::hint::black_box(vec![0_u8; 4096]);
-    counting::live() >= before + bytes.len()
+    // Other threads may free something at the same moment.
+    (0..100).any(|_| {
+        let before = counting::live();
+        let bytes = std::hint::black_box(vec![0_u8; 4096]);
+        counting::live() >= before + bytes.len()
+    })
 }
 
 /// Processor time that the process has used. Where the system cannot say, the time on the clock.
@@ -91,7 +94,8 @@ mod tests {
             drop(std::hint::black_box(bytes));
             drop(std::hint::black_box(vec![0_u8; 2 << 20]));
         });
-        assert!((3 << 20..4 << 20).contains(&usage.peak_bytes), "{usage:?}");
+        // What grows may be copied: old and new stand side by side.
+        assert!((3 << 20..(4 << 20) + 4096).contains(&usage.peak_bytes), "{usage:?}");
         drop(kept);
     }
 
