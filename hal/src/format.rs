@@ -171,7 +171,7 @@ impl Elements<'_> {
     fn goes_on(&mut self) -> bool {
         self.steps = self.steps.wrapping_add(1);
         if let Some(meter) = self.meter
-            && self.steps % BETWEEN_POLLS == 0
+            && self.steps.is_multiple_of(BETWEEN_POLLS)
         {
             self.stopped |= meter.poll().is_err();
         }

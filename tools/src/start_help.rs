@@ -36,10 +36,9 @@ fn parameters(error: &Error) -> Option<String> {
 fn processor(module: &Module) -> Option<String> {
     let missing = target::missing_features(module, &vmfb::loaders());
     (!missing.is_empty()).then(|| {
-        format!(
-            "compile with --iree-llvmcpu-target-cpu=generic, or on this machine with --iree-llvmcpu-target-cpu=host\n\
+        "compile with --iree-llvmcpu-target-cpu=generic, or on this machine with --iree-llvmcpu-target-cpu=host\n\
              --allow-unsupported-cpu runs it nevertheless, and an instruction that is not there ends the process"
-        )
+            .to_owned()
     })
 }
 

@@ -125,8 +125,8 @@ fn addresses_of_32_bit_images_end_at_32_bits() {
     let image = include_bytes!("data/pair_x86_32.so");
     let target = || Target { architecture: Architecture::named("x86_32").unwrap(), page: 4096 };
     let table = u32_at(image, 28) as usize;
-    let loads = (0..8).map(|index| table + index * 32).filter(|header| u32_at(image, *header) == PT_LOAD);
-    let last = loads.last().unwrap();
+    let mut loads = (0..8).map(|index| table + index * 32).filter(|header| u32_at(image, *header) == PT_LOAD);
+    let last = loads.next_back().unwrap();
     let address = u32_at(image, last + 8);
     let refused = |size: u32| {
         let mut edited = image.to_vec();
